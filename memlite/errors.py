@@ -1,0 +1,58 @@
+"""Every error memlite raises on purpose, as one tree.
+
+    MemliteError
+    ├── InvalidInputError (also a ValueError)   what was given cannot be used
+    ├── NotFoundError (also a LookupError)      no such fact, message or id in this scope
+    ├── FileError                               the database file cannot be used
+    │   ├── ForeignFileError                    it is not a memlite file
+    │   ├── NewerFileError                      a newer memlite wrote it
+    │   └── ReadOnlyError                       memlite may not write there
+    └── ModelError                              a model cannot be used
+        ├── ModelMissingError                   no model, or the package that runs it, is installed
+        ├── EmbedderMismatchError               the file's vectors come from another embedder
+        └── ExtractionError                     the extractor gave no usable answer
+"""
+
+
+class MemliteError(Exception):
+    """The base of all of memlite's own errors."""
+
+
+class InvalidInputError(MemliteError, ValueError):
+    """What was given cannot be used; the message says what was found and what was expected."""
+
+
+class NotFoundError(MemliteError, LookupError):
+    """No fact, message, entity or batch with that id is visible in this scope."""
+
+
+class FileError(MemliteError):
+    """The database file cannot be opened or used."""
+
+
+class ForeignFileError(FileError):
+    """The path holds something that is not a memlite file; it was not touched."""
+
+
+class NewerFileError(FileError):
+    """The file was written by a newer memlite; it was not touched."""
+
+
+class ReadOnlyError(FileError):
+    """memlite may not write to the file or the folder it is in."""
+
+
+class ModelError(MemliteError):
+    """A model cannot be used."""
+
+
+class ModelMissingError(ModelError):
+    """No model file was found, or the package that runs it is not installed."""
+
+
+class EmbedderMismatchError(ModelError):
+    """The vectors in the file were made by an embedder that disagrees with this one."""
+
+
+class ExtractionError(ModelError):
+    """The extractor gave no usable answer; the messages stay queued."""

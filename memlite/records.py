@@ -1,0 +1,319 @@
+"""The values that cross files: frozen dataclasses, no behaviour beyond what they say of themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol, overload
+
+Metadata = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Whose memory: any non-empty subset of three ids; an absent id is the empty string."""
+
+    user_id: str = ""
+    agent_id: str = ""
+    run_id: str = ""
+
+    def given(self) -> dict[str, str]:
+        """The ids that are present, by name."""
+        ids = {"user_id": self.user_id, "agent_id": self.agent_id, "run_id": self.run_id}
+        return {name: value for name, value in ids.items() if value}
+
+    def __str__(self) -> str:
+        return " ".join(f"{name}={value}" for name, value in self.given().items())
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One raw turn, kept word for word."""
+
+    id: str
+    scope: Scope
+    batch: str
+    role: str
+    name: str
+    content: str
+    metadata: Metadata
+    observed_at: datetime
+    created_at: datetime
+    caller_id: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The content: facts and messages are read by the same name in a list of hits."""
+        return self.content
+
+
+@dataclass(frozen=True, slots=True)
+class NamedEntity:
+    """A name as a fact writes it, with its type."""
+
+    name: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """A named thing and how many visible facts mention it."""
+
+    id: str
+    name: str
+    type: str
+    aliases: tuple[str, ...]
+    facts: int
+    user_id: str = ""
+    agent_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One self-contained sentence that memlite knows, and where it came from."""
+
+    id: str
+    scope: Scope
+    batch: str | None
+    text: str
+    by: str
+    kind: str
+    metadata: Metadata
+    entities: tuple[NamedEntity, ...]
+    sources: tuple[str, ...]
+    confidence: float | None
+    model: str
+    prompt_version: str
+    created_at: datetime
+    observed_at: datetime
+    event_start: str | None
+    event_end: str | None
+    event_precision: str | None
+    valid_from: datetime
+    valid_to: datetime | None
+    last_confirmed_at: datetime
+    expires_at: datetime | None
+    current: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One row of the history. `before` and `after` are None once the fact was deleted."""
+
+    id: int
+    fact: str
+    action: str
+    scope: Scope
+    batch: str | None
+    actor: str
+    reason: str
+    before: Mapping[str, Any] | None
+    after: Mapping[str, Any] | None
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A fact that was not stored, why, and the stored fact it repeats (where it repeats one)."""
+
+    text: str
+    reason: str
+    existing: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AddResult:
+    """What one `add()` or `remember()` did.
+
+    status: "done" (facts extracted, perhaps none), "queued" (messages stored and searchable, extraction
+    still to come; `reason` says why) or "stored" (stored, and not to be extracted).
+    timings: milliseconds of each step.
+    """
+
+    status: str
+    batch: str
+    facts: tuple[Fact, ...]
+    skipped: tuple[Skipped, ...]
+    messages: tuple[str, ...]
+    reason: str | None = None
+    notes: tuple[str, ...] = ()
+    timings: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkResult:
+    """What one `work()` did: batches extracted, facts learnt, vectors made, and what stayed queued and why."""
+
+    batches: int
+    facts: int
+    skipped: int
+    vectors: int
+    queued: int
+    failures: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Explain:
+    """The parts of a hit's score, each in [0, 1]; `semantic` is None while vectors are off."""
+
+    semantic: float | None
+    keyword: float
+    entity: float
+    exact: float
+    total: float
+    words: tuple[str, ...] = ()
+    entities: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A fact or message that a search returned. `sources` are the messages a fact was learnt from."""
+
+    kind: str
+    id: str
+    text: str
+    score: float
+    record: Fact | Message
+    sources: tuple[Message, ...] = ()
+    explain: Explain | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Hits(Sequence[Hit]):
+    """The answer to a search, best first. `notes` says what was off while it was made."""
+
+    hits: tuple[Hit, ...]
+    notes: tuple[str, ...] = ()
+
+    @overload
+    def __getitem__(self, index: int) -> Hit: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Hit, ...]: ...
+    def __getitem__(self, index: int | slice) -> Hit | tuple[Hit, ...]:
+        return self.hits[index]
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.hits)
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Sequence[Fact]):
+    """One page of facts; `cursor` fetches the next one and is None on the last."""
+
+    facts: tuple[Fact, ...]
+    cursor: str | None
+
+    @overload
+    def __getitem__(self, index: int) -> Fact: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Fact, ...]: ...
+    def __getitem__(self, index: int | slice) -> Fact | tuple[Fact, ...]:
+        return self.facts[index]
+
+    def __len__(self) -> int:
+        return len(self.facts)
+
+    def __iter__(self) -> Iterator[Fact]:
+        return iter(self.facts)
+
+
+# What the extractor is shown, and what it answers.
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedDate:
+    """A relative date as it was said ("yesterday") and the local calendar days it means.
+
+    start, end: ISO days, both included ("2025-05-11"). precision: day, week, weekend, month, season or year.
+    """
+
+    expression: str
+    start: str
+    end: str
+    precision: str
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One message as the extractor sees it: a small number instead of an id, its dates resolved.
+
+    number is 0 for a message of the window: it is context and cannot be cited.
+    """
+
+    number: int
+    role: str
+    speaker: str
+    text: str
+    observed_at: datetime
+    dates: tuple[ResolvedDate, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFact:
+    """A stored fact shown to the extractor under a small number."""
+
+    number: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractionRequest:
+    """Everything one extraction sees. `messages` are numbered from 1; `window` comes before them."""
+
+    messages: tuple[Turn, ...]
+    window: tuple[Turn, ...] = ()
+    known: tuple[KnownFact, ...] = ()
+    kind: str = ""
+    instructions: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractedFact:
+    """A fact as the extractor wrote it, before grounding. `sources` are message numbers."""
+
+    text: str
+    by: str = ""
+    sources: tuple[int, ...] = ()
+    when: str | None = None
+    replaces: tuple[int, ...] = ()
+    continues: tuple[int, ...] = ()
+    entities: tuple[NamedEntity, ...] = ()
+    confidence: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """The extractor's answer: facts (perhaps none), what of it was unusable, and what it cost in tokens."""
+
+    facts: tuple[ExtractedFact, ...]
+    unusable: tuple[Skipped, ...] = ()
+    prompt_tokens: int = 0
+    evaluated_tokens: int = 0
+    answer_tokens: int = 0
+
+
+class Extractor(Protocol):
+    """What memlite asks of an extractor."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def prompt_version(self) -> str: ...
+    def extract(self, request: ExtractionRequest) -> Extraction:
+        """Return the facts of `request.messages`; raise ExtractionError when there is no usable answer."""
+
+
+class Embedder(Protocol):
+    """What memlite asks of an embedder: vectors of one length, the same text always the same vector."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def dimension(self) -> int: ...
+    def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        """Return one vector for each text, in order."""
