@@ -317,3 +317,56 @@ class Embedder(Protocol):
     def dimension(self) -> int: ...
     def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
         """Return one vector for each text, in order."""
+
+
+# What deleting says, before and after.
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionPreview:
+    """What a deletion would take with it."""
+
+    facts: tuple[Fact, ...]
+    messages: tuple[Message, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What a deletion took: ids of facts and messages, how many earlier versions and entities went with them.
+
+    wal_truncated: whether the write-ahead log, which still held the bytes, could be emptied; `notes` says
+    what to do when a reader prevented that.
+    """
+
+    facts: tuple[str, ...]
+    messages: tuple[str, ...]
+    versions: int
+    entities: int
+    wal_truncated: bool
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Queued:
+    """A batch that waits for extraction: how often it was tried, and what went wrong last."""
+
+    batch: str
+    attempts: int
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """What a file, or one scope of it, holds. `bytes` is the size of the whole file."""
+
+    facts: int
+    past_facts: int
+    messages: int
+    entities: int
+    queued: tuple[Queued, ...]
+    without_vector: int
+    embedder: str | None
+    extractor: str | None
+    bytes: int
+    path: str
+    notes: tuple[str, ...] = ()

@@ -1,0 +1,172 @@
+"""The batches table: everything one add() wrote, and the queue of what is still to be extracted.
+
+A claim is a worker's name and a lease, written in one transaction; the commit of the extracted facts
+checks that the claim still holds, so a batch is extracted once however many workers there are.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import threading
+import uuid
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import apsw
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One row of the queue."""
+
+    id: int
+    uid: str
+    scope_id: int
+    kind: str
+    instructions: str
+    metadata: str
+    expires_at: int | None
+    attempts: int
+
+
+_COLUMNS = "id, uid, scope_id, kind, instructions, metadata, expires_at, attempts"
+
+
+def insert(
+    db: apsw.Connection,
+    scope_id: int,
+    state: str,
+    created_at: int,
+    *,
+    kind: str = "",
+    instructions: str = "",
+    metadata: str = "{}",
+    expires_at: int | None = None,
+) -> Batch:
+    """Begin a batch."""
+    row = db.execute(
+        f"""
+        INSERT INTO batches(uid, scope_id, kind, instructions, metadata, expires_at, created_at, state)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING {_COLUMNS}
+        """,
+        (uuid.uuid4().hex, scope_id, kind, instructions, metadata, expires_at, created_at, state),
+    ).fetchone()
+    return Batch(*row)
+
+
+def worker_name() -> str:
+    """A name for one claim: host and process tell whether its holder still lives."""
+    return f"{socket.gethostname()}/{os.getpid()}/{threading.get_ident()}/{uuid.uuid4().hex[:8]}"
+
+
+def claim(
+    db: apsw.Connection,
+    worker: str,
+    now: int,
+    lease_ms: int,
+    sql: str,
+    bindings: Sequence[object],
+    *,
+    only: int | None = None,
+    leave: Collection[int] = (),
+) -> Batch | None:
+    """Take the oldest queued batch of a scope that has none in flight; None when there is none to take.
+
+    sql, bindings: the scopes to work for, over the alias `s`. only: take this batch or none. leave: batches
+    this worker already tried.
+    """
+    _free_abandoned(db, now)
+    row = db.execute(
+        f"""
+        UPDATE batches SET worker = ?, lease_until = ?, attempts = attempts + 1
+        WHERE id = (
+          SELECT b.id FROM batches b JOIN scopes s ON s.id = b.scope_id
+          WHERE b.state = 'queued' AND b.worker IS NULL AND {sql}
+            AND b.id = coalesce(?, b.id) AND b.id NOT IN (SELECT value FROM json_each(?))
+            AND NOT EXISTS (SELECT 1 FROM batches o WHERE o.scope_id = b.scope_id AND o.worker IS NOT NULL)
+          ORDER BY b.id LIMIT 1)
+        RETURNING {_COLUMNS}
+        """,
+        (worker, now + lease_ms, *bindings, only, json.dumps(list(leave))),
+    ).fetchone()
+    return Batch(*row) if row else None
+
+
+def _free_abandoned(db: apsw.Connection, now: int) -> None:
+    """Drop claims whose lease is over or whose process on this machine is gone."""
+    held = db.execute("SELECT id, worker, lease_until FROM batches WHERE worker IS NOT NULL").fetchall()
+    for id_, worker, lease_until in held:
+        if lease_until <= now or _is_dead(worker):
+            db.execute("UPDATE batches SET worker = NULL, lease_until = NULL WHERE id = ?", (id_,))
+
+
+def _is_dead(worker: str) -> bool:
+    host, pid, *_ = worker.split("/")
+    # Signal 0 asks without sending, on POSIX; on Windows os.kill would end the process.
+    if os.name != "posix" or host != socket.gethostname():
+        return False
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def holds(db: apsw.Connection, batch_id: int, worker: str) -> bool:
+    """Whether the claim is still this worker's, and the batch still to be extracted."""
+    found = db.execute(
+        "SELECT 1 FROM batches WHERE id = ? AND worker = ? AND state = 'queued'", (batch_id, worker)
+    ).get
+    return found is not None
+
+
+def finish(db: apsw.Connection, batch_id: int) -> None:
+    """Mark a batch as extracted."""
+    db.execute(
+        "UPDATE batches SET state = 'done', error = '', worker = NULL, lease_until = NULL WHERE id = ?", (batch_id,)
+    )
+
+
+def release(db: apsw.Connection, batch_id: int, worker: str, error: str) -> None:
+    """Give a claimed batch back to the queue with the reason it was not extracted."""
+    db.execute(
+        "UPDATE batches SET error = ?, worker = NULL, lease_until = NULL WHERE id = ? AND worker = ?",
+        (error, batch_id, worker),
+    )
+
+
+def fetch(db: apsw.Connection, batch_id: int) -> tuple[Batch, str, str]:
+    """A batch with its state and the last error."""
+    row = db.execute(f"SELECT {_COLUMNS}, state, error FROM batches WHERE id = ?", (batch_id,)).fetchone()
+    return Batch(*row[:8]), row[8], row[9]
+
+
+def queued(db: apsw.Connection, sql: str, bindings: Sequence[object]) -> list[tuple[str, int, str]]:
+    """The queued batches of a scope: (id, attempts, last error), oldest first."""
+    return db.execute(
+        f"""
+        SELECT b.uid, b.attempts, b.error FROM batches b JOIN scopes s ON s.id = b.scope_id
+        WHERE b.state = 'queued' AND {sql} ORDER BY b.id
+        """,
+        bindings,
+    ).fetchall()
+
+
+def forget_empty(db: apsw.Connection, batch_ids: str) -> None:
+    """Blank what batches without any message or fact left still say; their rows stay for the history."""
+    db.execute(
+        """
+        UPDATE batches SET instructions = '', metadata = '{}', error = '', state = 'done',
+                           worker = NULL, lease_until = NULL
+        WHERE id IN (SELECT value FROM json_each(?))
+          AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.batch_id = batches.id)
+          AND NOT EXISTS (SELECT 1 FROM facts f WHERE f.batch_id = batches.id)
+        """,
+        (batch_ids,),
+    )
+    # An error quotes the model's answer, and so perhaps what was just deleted.
+    db.execute("UPDATE batches SET error = '' WHERE id IN (SELECT value FROM json_each(?))", (batch_ids,))

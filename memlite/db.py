@@ -1,0 +1,265 @@
+"""One SQLite file: check it before opening, open it, one writer and a reader for each thread."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import threading
+import time
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+
+import apsw
+
+from memlite import filters, schema
+from memlite.errors import FileError, ForeignFileError, NewerFileError, ReadOnlyError
+
+BUSY_TIMEOUT_MS = 30_000
+PAGE_CACHE_KIB = 65_536  # a scan of 10,000 vectors takes half the time of SQLite's default of 2 MB
+
+_MAGIC = b"SQLite format 3\x00"
+_WAL_VERSION = 2  # header bytes 18 and 19
+_READ_WRITE = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
+
+# After a fork the child must neither use nor close its parent's connections: closing one would drop the
+# parent's file locks. They are kept referenced here for as long as the child lives.
+_inherited: list[object] = []
+
+
+class Database:
+    """An open memlite file. `read()` and `write()` give a connection inside a transaction.
+
+    Usable from any thread, and after a fork, where it opens connections of its own.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.in_memory = str(path) == ":memory:"
+        self.path = Path(str(path)) if self.in_memory else Path(path).expanduser().absolute()
+        # SQLite's memdb gives several connections of one process the same memory; WAL is not for it.
+        self._name = f"file:/memlite-{id(self)}-{time.time_ns()}?vfs=memdb" if self.in_memory else str(self.path)
+        self.vectors_off: str | None = None  # why sqlite-vec could not be loaded
+        self._open()
+
+    def _open(self) -> None:
+        self._pid = os.getpid()
+        self._write_lock = threading.RLock()
+        self._local = threading.local()
+        self._readers: weakref.WeakSet[apsw.Connection] = weakref.WeakSet()
+        self._closed = False
+        version = None if self.in_memory else check_file(self.path)
+        if version is None and not self.in_memory:
+            self._create_place()
+        with _clear_errors(self.path):
+            self._writer = self._connect()
+            self._writer.transaction_mode = "IMMEDIATE"
+            self._migrate()
+
+    def _create_place(self) -> None:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            # Made here rather than by SQLite, so that nobody else can read it at any moment.
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+        except OSError as error:
+            raise ReadOnlyError(
+                f"cannot create {self.path}: {error.strerror or error}. Give a path in a folder you may write to."
+            ) from error
+
+    def _connect(self) -> apsw.Connection:
+        flags = _READ_WRITE if self.in_memory else apsw.SQLITE_OPEN_READWRITE
+        connection = apsw.Connection(self._name, flags=flags)
+        connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA secure_delete = ON")
+        connection.execute("PRAGMA trusted_schema = OFF")
+        connection.execute(f"PRAGMA cache_size = -{PAGE_CACHE_KIB}")
+        filters.register(connection)
+        connection.register_fts5_function("occurrences", _occurrences)
+        try:
+            load_sqlite_vec(connection)
+        except (FileError, apsw.Error) as error:
+            self.vectors_off = str(error)
+        return connection
+
+    def _migrate(self) -> None:
+        """Bring the file to this version; a current file is not written to."""
+        version = _pragma(self._writer, "user_version")
+        if version > schema.VERSION:
+            self._writer.close()
+            raise _newer(self.path, version)
+        if version < schema.VERSION:
+            # EXCLUSIVE, and the version read again inside: two processes may have found the same old file.
+            self._writer.transaction_mode = "EXCLUSIVE"
+            with self._writer:
+                for step in schema.MIGRATIONS[_pragma(self._writer, "user_version") :]:
+                    run_script(self._writer, step)
+                self._writer.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
+                self._writer.execute(f"PRAGMA user_version = {schema.VERSION}")
+            self._writer.transaction_mode = "IMMEDIATE"
+        # Only now: in WAL mode the header would reach the file itself at the next checkpoint only, and until
+        # then other processes would take it for a foreign one.
+        if not self.in_memory and _pragma(self._writer, "journal_mode") != "wal":
+            self._writer.execute("PRAGMA journal_mode = WAL")
+
+    @contextlib.contextmanager
+    def write(self) -> Iterator[apsw.Connection]:
+        """A connection inside one IMMEDIATE transaction: all of it is stored, or nothing."""
+        self._check_process()
+        with self._write_lock, _clear_errors(self.path):
+            with self._writer:
+                yield self._writer
+
+    @contextlib.contextmanager
+    def read(self) -> Iterator[apsw.Connection]:
+        """This thread's read connection; everything inside sees one state of the file."""
+        self._check_process()
+        reader: apsw.Connection | None = getattr(self._local, "reader", None)
+        with _clear_errors(self.path):
+            if reader is None:
+                reader = self._local.reader = self._connect()
+                reader.execute("PRAGMA query_only = ON")
+                self._readers.add(reader)
+            with reader:
+                yield reader
+
+    def truncate_wal(self, timeout_ms: int = 2_000) -> bool:
+        """Copy the write-ahead log into the file and empty it; False if another reader prevents that."""
+        if self.in_memory:
+            return True
+        self._check_process()
+        with self._write_lock:
+            self._writer.set_busy_timeout(timeout_ms)
+            try:
+                busy, _, _ = self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            except apsw.BusyError:
+                return False
+            finally:
+                self._writer.set_busy_timeout(BUSY_TIMEOUT_MS)
+            return not busy
+
+    def compact(self) -> None:
+        """Rebuild the word indexes from the visible rows, in the format older SQLite versions read, and VACUUM."""
+        self._check_process()
+        with self._write_lock, _clear_errors(self.path):
+            with self._writer:
+                for table in ("fact_words", "message_words"):
+                    self._writer.execute(f"INSERT INTO {table}({table}) VALUES ('rebuild')")
+            self._writer.execute("VACUUM")
+        self.truncate_wal()
+
+    def close(self) -> None:
+        """Close every connection; the last process to close removes the write-ahead log. May be called twice."""
+        if self._pid != os.getpid() or self._closed:
+            return
+        self._closed = True
+        with self._write_lock:
+            for connection in (*self._readers, self._writer):
+                connection.close()
+
+    def _check_process(self) -> None:
+        if self._pid != os.getpid():
+            _inherited.append((self._writer, self._local, list(self._readers), self._write_lock))
+            self._open()
+        if self._closed:
+            raise FileError(f"{self.path} was closed. Open a new Memory on it.")
+
+
+def check_file(path: Path) -> int | None:
+    """The schema version in the file's header, or None where memlite may create a file.
+
+    Reads 100 bytes and nothing else: opening and closing a foreign WAL database with SQLite changes it.
+    """
+    if path.is_dir():
+        raise ForeignFileError(f"{path} is a directory. Give the path of a file in it, such as {path / 'memory.db'}.")
+    try:
+        with path.open("rb") as file:
+            header = file.read(100)
+    except FileNotFoundError:
+        return None
+    except NotADirectoryError as error:
+        raise ReadOnlyError(f"cannot create {path}: a part of the path is not a directory.") from error
+    except OSError as error:
+        raise ReadOnlyError(f"cannot read {path}: {error.strerror}. memlite needs to read and write it.") from error
+    if header and (len(header) < 100 or not header.startswith(_MAGIC)):
+        raise ForeignFileError(
+            f"{path} is not a memlite file: it begins with {header[:16]!r}, expected an SQLite database. "
+            "It was not touched; give another path."
+        )
+    for place in (path, path.parent):
+        if not os.access(place, os.W_OK):
+            raise ReadOnlyError(f"{place} is read-only. memlite needs to write the file and a log beside it.")
+    if not header:
+        return None
+    application, version = int.from_bytes(header[68:72], "big"), int.from_bytes(header[60:64], "big")
+    if application != schema.APPLICATION_ID:
+        raise ForeignFileError(
+            f"{path} is an SQLite database of another program (application_id {application}, expected "
+            f"{schema.APPLICATION_ID}). It was not touched; give another path."
+        )
+    if version > schema.VERSION:
+        raise _newer(path, version)
+    return version
+
+
+def load_sqlite_vec(connection: apsw.Connection) -> None:
+    """Load the extension by its path: importing the package would bring numpy in where it is installed."""
+    spec = importlib.util.find_spec("sqlite_vec")
+    if spec is None or not spec.submodule_search_locations:
+        raise FileError("the package sqlite-vec is not installed: pip install sqlite-vec")
+    connection.enable_load_extension(True)
+    try:
+        connection.load_extension(str(Path(spec.submodule_search_locations[0]) / "vec0"), "sqlite3_vec_init")
+    finally:
+        connection.enable_load_extension(False)
+
+
+def run_script(connection: apsw.Connection, script: str) -> None:
+    """Run several statements; apsw stops at the first row unless the cursor is consumed."""
+    for _ in connection.execute(script):
+        pass
+
+
+def _occurrences(api: apsw.FTS5ExtensionApi, *_: object) -> str:
+    """FTS5 function: "LENGTH AVERAGE n1 n2 ...": the row's tokens, the average row's, and each phrase's count.
+
+    Only the text and its bigrams count, not the scope column. Its phrases come first, with a count of 0.
+    """
+    columns = (0, 1)
+    length = sum(api.column_size(column) for column in columns)
+    average = sum(api.column_total_size(column) for column in columns) / max(api.row_count, 1)
+    counts = (sum(len(api.phrase_locations(i)[c]) for c in columns) for i in range(api.phrase_count))
+    return f"{length} {average:.2f} " + " ".join(map(str, counts))
+
+
+def _pragma(connection: apsw.Connection, name: str) -> int:
+    value: int = connection.execute(f"PRAGMA {name}").get
+    return value
+
+
+def _newer(path: Path, version: int) -> NewerFileError:
+    return NewerFileError(
+        f"{path} has schema version {version}; this memlite knows up to {schema.VERSION}. "
+        "It was not touched: pip install --upgrade memlite"
+    )
+
+
+@contextlib.contextmanager
+def _clear_errors(path: Path) -> Iterator[None]:
+    """Say in memlite's words what SQLite says of a file that cannot be used."""
+    try:
+        yield
+    except apsw.ReadOnlyError as error:
+        raise ReadOnlyError(f"{path} is read-only ({error}). memlite needs to write the file.") from error
+    except apsw.CantOpenError as error:
+        raise ReadOnlyError(
+            f"cannot open {path} ({error}). memlite needs to write the file and a log beside it."
+        ) from error
+    except (apsw.CorruptError, apsw.NotADBError) as error:
+        raise FileError(f"{path} is damaged ({error}). Run `memlite doctor` and restore a backup.") from error
+    except apsw.FullError as error:
+        raise FileError(f"no space left for {path}: nothing of this write was stored ({error}).") from error
+    except apsw.BusyError as error:
+        raise FileError(
+            f"{path} was locked by another program for {BUSY_TIMEOUT_MS // 1000} s; nothing was stored. Try again."
+        ) from error

@@ -1,0 +1,129 @@
+"""Looking at a machine and a file: what works, what does not, and what to do about it."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import apsw
+
+from memlite import models, vectors
+from memlite.db import Database, check_file, load_sqlite_vec
+from memlite.errors import MemliteError, ModelError
+from memlite.memory import EXTRACTION_OFF
+
+_LEAST_FREE = 100_000_000  # bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at. ok False: memlite cannot do its work until it is mended."""
+
+    name: str
+    ok: bool
+    detail: str
+
+
+def examine(path: Path) -> Iterator[Finding]:
+    """Look at SQLite, the extension, the models and the file, in this order; a missing file is not made."""
+    yield Finding("sqlite", True, f"{apsw.sqlite_lib_version()} (apsw {apsw.apsw_version()}, Python {platform.python_version()})")
+    yield _fts5()
+    yield _extension()
+    for role in ("embedder", "extractor"):
+        yield _model(role)
+    free = shutil.disk_usage(next(p for p in (path, *path.absolute().parents) if p.exists())).free
+    yield Finding("disk", free > _LEAST_FREE, f"{free / 1e9:.1f} GB free")
+    try:
+        version = check_file(path)
+        if version is None:
+            yield Finding("file", True, f"{path} does not exist yet; the first `memlite add` makes it")
+            return
+        database = Database(path)
+    except MemliteError as error:
+        yield Finding("file", False, str(error))
+        return
+    try:
+        yield from _file(database)
+    finally:
+        database.close()
+
+
+def _fts5() -> Finding:
+    db = apsw.Connection(":memory:")
+    try:
+        db.execute("CREATE VIRTUAL TABLE t USING fts5(x)")
+        return Finding("fts5", True, "built in")
+    except apsw.SQLError as error:
+        return Finding("fts5", False, f"{error}: reinstall apsw from its wheel")
+    finally:
+        db.close()
+
+
+def _extension() -> Finding:
+    db = apsw.Connection(":memory:")
+    try:
+        load_sqlite_vec(db)
+        return Finding("sqlite-vec", True, db.execute("SELECT vec_version()").get)
+    except (MemliteError, apsw.Error) as error:
+        return Finding("sqlite-vec", False, f"{error}. Until then search runs without vectors")
+    finally:
+        db.close()
+
+
+def _model(role: models.Role) -> Finding:
+    try:
+        found = models.find(role)
+    except ModelError as error:
+        return Finding(role, False, str(error))
+    if found is None:
+        off = "vectors are off; `memlite models pull default` turns them on"
+        return Finding(role, True, f"none: {off if role == 'embedder' else EXTRACTION_OFF}")
+    error = models.load_error(found.path)
+    return Finding(role, error is None, f"{found.name} ({found.path})" + (f": {error}" if error else ""))
+
+
+def _file(database: Database) -> Iterator[Finding]:
+    with database.read() as db:
+        problems = [row for (row,) in db.execute("PRAGMA integrity_check(5)")]
+        yield Finding("file", problems == ["ok"], f"{database.path}: integrity {'; '.join(problems)}")
+        orphans = db.execute("SELECT count(*) FROM pragma_foreign_key_check").get
+        yield Finding("references", orphans == 0, "all rows belong together" if not orphans else f"{orphans} orphans")
+        yield _vectors(db, database)
+        waiting = db.execute("SELECT count(*) FROM batches WHERE state = 'queued'").get
+        error = db.execute("SELECT error FROM batches WHERE state = 'queued' AND error <> '' ORDER BY id DESC").get
+        detail = f"{waiting} batch(es) waiting; `memlite work` extracts them" if waiting else "empty"
+        yield Finding("queue", True, detail + (f". Last error: {error}" if error else ""))
+    yield _words(database)
+
+
+def _words(database: Database) -> Finding:
+    """Whether the word indexes say exactly what the visible rows say."""
+    for table in ("fact_words", "message_words"):
+        try:
+            with database.write() as db:
+                db.execute(f"INSERT INTO {table}({table}, rank) VALUES ('integrity-check', 1)")
+        except (MemliteError, apsw.Error):
+            return Finding("words", False, f"{table} disagrees with the rows: `memlite doctor --compact` rebuilds it")
+    return Finding("words", True, "agree with facts and messages")
+
+
+def _vectors(db: apsw.Connection, database: Database) -> Finding:
+    made_by = vectors.identity(db)
+    if made_by is None:
+        return Finding("vectors", True, "none yet")
+    if database.vectors_off:
+        return Finding("vectors", False, database.vectors_off)
+    wrong = 0
+    for kind, table in (("fact", "facts"), ("message", "messages"), ("entity", "entities")):
+        wrong += db.execute(
+            f"""
+            SELECT count(*) FROM (
+              SELECT id FROM {table} WHERE embedded = 1 EXCEPT SELECT id FROM {kind}_vectors
+              UNION ALL SELECT id FROM {kind}_vectors EXCEPT SELECT id FROM {table} WHERE embedded = 1)
+            """
+        ).get
+    detail = f"made by {made_by.name}, {made_by.dimension} numbers"
+    return Finding("vectors", not wrong, detail if not wrong else f"{detail}; {wrong} disagree: `memlite reembed`")

@@ -1,0 +1,522 @@
+"""Turning texts into vectors: the only file that runs embedding models.
+
+Both runtimes see at most 256 tokens at a time. A longer text is cut into chunks by the same code and its
+vector is the mean of theirs, so one model gives the same vectors through llama.cpp and sentence-transformers.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import importlib
+import math
+import operator
+import os
+import re
+import sys
+import threading
+import unicodedata
+import weakref
+from array import array
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from memlite import models
+from memlite.errors import InvalidInputError, ModelError, ModelMissingError
+from memlite.records import Embedder
+
+WINDOW = 256  # tokens, those that the model adds at the ends included
+SENTENCE_PREFIX = "sentence-transformers/"
+
+Choice = str | Path | Embedder | bool | None  # what a caller may name as the embedder
+
+# Embedded once per database and again at the first embedding of a session: two embedders that agree on these
+# are the same embedder. Several scripts, because a model converted with a wrong vocabulary often still agrees
+# on plain English. Never change them: existing files hold the vectors of exactly these.
+PROBES = (
+    "The cat sat on the mat.",
+    "Caroline moved to Zürich in May 2023 and adopted two dogs.",
+    "def add(a, b): return a + b",
+    "Она любит чёрный чай без сахара.",
+    "我住在北京，在一家医院工作。",
+    "تعيش أختي في القاهرة منذ عام.",
+)
+
+
+def open_embedder(choice: Choice = None, *, n_threads: int = 1) -> Embedder | None:
+    """The embedder a caller asked for, unloaded; None when there is none or it is switched off.
+
+    choice: None looks for a model (`models.find`); False or "off" is none; a name or folder after
+    "sentence-transformers/" is run by that package; any other text or path is a GGUF file; an object that
+    embeds is used as it is.
+    """
+    if choice is False or choice == "off":
+        return None
+    if choice is None or choice is True:
+        found = models.find("embedder")
+        return GGUFEmbedder(found.path, n_threads=n_threads) if found else None
+    if isinstance(choice, str) and choice.startswith(SENTENCE_PREFIX) and not choice.endswith(".gguf"):
+        return SentenceEmbedder(choice.removeprefix(SENTENCE_PREFIX))
+    if isinstance(choice, (str, Path)):
+        given = models.find("embedder", choice)
+        assert given is not None  # a path is found or refused
+        return GGUFEmbedder(given.path, n_threads=n_threads)
+    if callable(getattr(choice, "embed", None)):
+        return choice
+    raise InvalidInputError(
+        f"the embedder is {choice!r}; expected a path to a GGUF file, 'sentence-transformers/NAME', None, "
+        "False or an object with name, dimension and embed(texts)"
+    )
+
+
+# Vectors
+
+
+def normalise(vector: Iterable[float]) -> array[float]:
+    """The vector with length 1, as 32-bit floats; a vector of zeros stays as it is."""
+    numbers = array("f", vector)
+    length = math.sqrt(sum(map(operator.mul, numbers, numbers)))
+    if not math.isfinite(length):
+        raise ModelError(
+            "the embedder gave numbers that are not finite; the model file is broken: fetch it again"
+        )
+    return array("f", [number / length for number in numbers]) if length else numbers
+
+
+def pack(vector: Iterable[float]) -> bytes:
+    """The vector as sqlite-vec stores it: 32-bit floats, little endian."""
+    numbers = array("f", vector)
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers.tobytes()
+
+
+def cosine(a: bytes, b: bytes) -> float:
+    """The similarity of two packed vectors of the same dimension, -1 to 1, higher is closer."""
+    if len(a) != len(b):
+        raise InvalidInputError(f"vectors of {len(a) // 4} and {len(b) // 4} numbers cannot be compared")
+    x, y = _unpack(a), _unpack(b)
+    lengths = math.sqrt(sum(map(operator.mul, x, x)) * sum(map(operator.mul, y, y)))
+    return sum(map(operator.mul, x, y)) / lengths if lengths else 0.0
+
+
+def _unpack(packed: bytes) -> array[float]:
+    numbers = array("f")
+    numbers.frombytes(packed)
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers
+
+
+# Long texts
+
+
+_SPACE = re.compile(r"\s")
+_LETTERS_A_TOKEN = 32  # a text with more than this for each token it may have is cut without counting
+
+
+def chunks(text: str, count: Callable[[str], int], limit: int) -> list[str]:
+    """Cut a text into parts of at most `limit` tokens, which joined are the text again.
+
+    It is halved at the whitespace nearest its middle, or in the middle where there is none, until each fits.
+    """
+    if len(text) < 2 or (len(text) <= limit * _LETTERS_A_TOKEN and count(text) <= limit):
+        return [text]
+    cut = _middle(text)
+    return chunks(text[:cut], count, limit) + chunks(text[cut:], count, limit)
+
+
+def _middle(text: str) -> int:
+    """Where to cut: before the whitespace nearest the middle, never at an end."""
+    middle = len(text) // 2
+    before = _SPACE.search(text[:middle][::-1])  # a pattern only searches forwards
+    after = _SPACE.search(text, middle)
+    left = middle - 1 - before.start() if before else 0
+    right = after.start() if after else len(text)
+    near = [cut for cut in (left, right) if 0 < cut < len(text)]
+    return min(near, key=lambda cut: abs(cut - middle), default=middle)
+
+
+def _embed(
+    texts: Sequence[str],
+    count: Callable[[str], int],
+    limit: int,
+    run: Callable[[list[str]], list[array[float]]],
+) -> list[array[float]]:
+    """One vector of length 1 for each text: the mean of its chunks' vectors, weighted by their tokens."""
+    parts = [chunks(_clean(text), count, limit) for text in texts]
+    vectors = iter(run([part for whole in parts for part in whole]))
+    embedded = []
+    for whole in parts:
+        own = [next(vectors) for _ in whole]
+        weights = [1] if len(whole) == 1 else [count(part) for part in whole]
+        embedded.append(_mean(own, weights if any(weights) else [1] * len(whole)))
+    return embedded
+
+
+def _mean(vectors: list[array[float]], weights: list[int]) -> array[float]:
+    if len(vectors) == 1:
+        return vectors[0]
+    total = [0.0] * len(vectors[0])
+    for vector, weight in zip(vectors, weights):
+        if weight:  # a chunk of blanks says nothing
+            total = [sum_ + weight * number for sum_, number in zip(total, vector)]
+    return normalise(total)
+
+
+def _clean(text: str) -> str:
+    """The text without halves of surrogate pairs, which no tokenizer takes."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+# llama.cpp
+
+
+class GGUFEmbedder:
+    """An embedder that is one GGUF file, run by llama.cpp on the CPU.
+
+    The file is read at the first embedding. Any thread may embed; they take turns. A forked child loads the
+    model again, with one thread: the pool of the parent's threads did not survive the fork.
+
+    n_threads: leave one core free. llama.cpp's threads spin, so on a busy machine two of them made a 7 ms
+    embedding take 200 ms.
+    """
+
+    def __init__(self, path: str | Path, *, n_threads: int = 1) -> None:
+        if n_threads < 1:
+            raise InvalidInputError(f"n_threads is {n_threads}; expected 1 or more")
+        self.path = Path(path).expanduser()
+        self.n_threads = n_threads
+        self._lock = threading.Lock()
+        self._model: _LoadedModel | None = None
+        _living.add(self)
+
+    @functools.cached_property
+    def name(self) -> str:
+        return models.embedder_name(self.path)
+
+    @property
+    def dimension(self) -> int:
+        with self._lock:
+            return self._loaded().dimension
+
+    def embed(self, texts: Sequence[str]) -> list[array[float]]:
+        """One vector of length 1 for each text, in order.
+
+        A text gives the same vector every time; alone and among others the two agree to cosine 0.999999.
+        """
+        if not texts:
+            return []
+        with self._lock:
+            model = self._loaded()
+            return _embed(texts, model.count, model.limit, model.run)
+
+    def close(self) -> None:
+        """Free the model; the next embedding loads it again."""
+        with self._lock:
+            if self._model:
+                self._model.free()
+                self._model = None
+
+    def _loaded(self) -> _LoadedModel:
+        if self._model is None:
+            self._model = _LoadedModel(self.path, self.n_threads)
+        return self._model
+
+    def _after_fork(self) -> None:
+        self._lock = threading.Lock()  # a thread of the parent may have held it
+        if self._model:
+            self._model.leave()
+            self._model = None
+            self.n_threads = 1
+
+
+_living: weakref.WeakSet[GGUFEmbedder | SentenceEmbedder] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for embedder in list(_living):
+        embedder._after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+class _LoadedModel:
+    """A model in llama.cpp's memory and the two contexts it runs in. Not safe for two threads at once.
+
+    Measured with all-MiniLM-L6-v2 F16 and one thread, milliseconds a text, of 5 / 18 / 54 / 198 tokens:
+        one by one             2.4 /  6.3 / 22.9 / 104
+        one by one, flash      2.2 /  7.4 / 32.8 /  70
+        packed to 256          1.7 /  7.0 / 29.4 / 105
+        packed to 256, flash   1.5 /  5.4 / 16.5 /  70     (to 512: the same; to 2048: slower by a quarter)
+    Flash attention has a fast path for 64 tokens and more, so that is where it is used. One context has it
+    and one has not; each costs a few MB.
+    """
+
+    FLASH_FROM = 64  # tokens
+    SEQUENCES = 32  # texts in one run
+
+    def __init__(self, path: Path, n_threads: int) -> None:
+        self._api = api = models.llama()
+        about = models.metadata(path) if path.is_file() else {}
+        pooling = about.get(f"{about.get('general.architecture')}.pooling_type")
+        if pooling == api.LLAMA_POOLING_TYPE_RANK:
+            raise ModelError(
+                f"{path} is a reranker: it compares two texts and gives no vectors; give an embedder"
+            )
+        self._path = path
+        self._model = models.load(path)
+        self._contexts: dict[bool, Any] = {}
+        self._batches: list[Any] = []
+        self.free = weakref.finalize(
+            self, _free, api, self._model, self._contexts, self._batches, os.getpid()
+        )
+        self.free.atexit = False  # the system takes it back, and faster
+
+        self.dimension: int = api.llama_model_n_embd(self._model)
+        self._vocabulary = api.llama_model_get_vocab(self._model)
+        self._strips = self._strips_accents()
+        self._window = min(WINDOW, api.llama_model_n_ctx_train(self._model) or WINDOW)
+        self.limit = self._window - len(self._tokens("", True))
+        for flash in (False, True):
+            self._contexts[flash] = self._context(flash, pooling, n_threads)
+        self._batch = api.llama_batch_init(self._window, 0, 1)
+        self._batches.append(self._batch)
+
+    def count(self, text: str) -> int:
+        """How many tokens a text has, those at the ends not counted."""
+        return len(self._tokens(text, False))
+
+    def run(self, texts: list[str]) -> list[array[float]]:
+        """One vector of length 1 for each text; each must fit into the window."""
+        vectors: list[array[float]] = []
+        for group in self._groups([self._tokens(text, True) for text in texts]):
+            if sum(map(len, group)) >= self.FLASH_FROM:
+                vectors += self._run(True, group)
+            else:
+                for tokens in group:
+                    vectors += self._run(False, [tokens])
+        return vectors
+
+    def leave(self) -> None:
+        """Forget the model without freeing it: in a forked child its threads and locks are not there."""
+        self.free.detach()
+
+    def _groups(self, texts: list[list[int]]) -> Iterable[list[list[int]]]:
+        group: list[list[int]] = []
+        size = 0
+        for tokens in texts:
+            if group and (size + len(tokens) > self._window or len(group) == self.SEQUENCES):
+                yield group
+                group, size = [], 0
+            group.append(tokens)
+            size += len(tokens)
+        yield group
+
+    def _run(self, flash: bool, group: list[list[int]]) -> list[array[float]]:
+        api, batch, context = self._api, self._batch, self._contexts[flash]
+        filled = 0
+        for sequence, tokens in enumerate(group):
+            for position, token in enumerate(tokens):
+                batch.token[filled] = token
+                batch.pos[filled] = position
+                batch.n_seq_id[filled] = 1
+                batch.seq_id[filled][0] = sequence
+                batch.logits[filled] = 1
+                filled += 1
+        batch.n_tokens = filled
+        memory = api.llama_get_memory(context)
+        if memory:  # only models that also write text have one
+            api.llama_memory_clear(memory, True)
+        code = api.llama_decode(context, batch)
+        if code != 0:
+            raise ModelError(
+                f"llama.cpp could not run {self._path} on {filled} tokens (llama_decode returned {code})"
+            )
+        vectors = []
+        for sequence in range(len(group)):
+            pointer = api.llama_get_embeddings_seq(context, sequence)
+            if not pointer:
+                raise ModelError(f"{self._path} gives no vectors: it is not an embedder; give one that is")
+            vectors.append(normalise(pointer[: self.dimension]))
+        return vectors
+
+    def _tokens(self, text: str, with_ends: bool) -> list[int]:
+        if self._strips:
+            text = _stripped(text)
+        raw = text.encode("utf-8")
+        room = len(raw) + 8
+        while True:
+            held = (self._api.llama_token * room)()
+            # the last argument: the text's own "[SEP]" or "</s>" is text, not a command
+            count = self._api.llama_tokenize(self._vocabulary, raw, len(raw), held, room, with_ends, False)
+            if count >= 0:
+                tokens: list[int] = held[:count]
+                # an empty text of a model without end tokens would be an empty batch, which llama.cpp refuses
+                return tokens or ([max(0, self._api.llama_vocab_bos(self._vocabulary))] if with_ends else [])
+            room = -count
+
+    def _strips_accents(self) -> bool:
+        """Whether the vocabulary is WordPiece without accents, as the BERT family's mostly is."""
+        if self._api.llama_vocab_type(self._vocabulary) != self._api.LLAMA_VOCAB_TYPE_WPM:
+            return False
+        by_llama_cpp = self._said("tokenizer.ggml.normalizer.strip_accents") != "false"
+        return by_llama_cpp or self._said(models.STRIPPED_BY_MEMLITE) == "true"
+
+    def _said(self, key: str) -> str:
+        """A short value of the file's metadata, "" where there is none."""
+        held = ctypes.create_string_buffer(16)
+        self._api.llama_model_meta_val_str(self._model, key.encode("ascii"), held, len(held))
+        return held.value.decode("utf-8", "replace")
+
+    def _context(self, flash: bool, pooling: object, n_threads: int) -> Any:
+        api = self._api
+        params = api.llama_context_default_params()
+        params.n_ctx = params.n_batch = params.n_ubatch = self._window
+        params.n_seq_max = min(self.SEQUENCES, self._window)
+        params.kv_unified = True
+        params.n_threads = params.n_threads_batch = n_threads
+        params.embeddings = True
+        params.offload_kqv = params.op_offload = False
+        params.no_perf = True
+        params.flash_attn_type = (
+            api.LLAMA_FLASH_ATTN_TYPE_AUTO if flash else api.LLAMA_FLASH_ATTN_TYPE_DISABLED
+        )
+        if not pooling:  # a model that was not made for embedding
+            params.pooling_type = api.LLAMA_POOLING_TYPE_MEAN
+        context = api.llama_init_from_model(self._model, params)
+        if not context:
+            raise ModelError(
+                f"llama.cpp cannot embed with {self._path}: it made no context; give an embedder"
+            )
+        return context
+
+
+def _stripped(text: str) -> str:
+    """The text as the BERT family reads it: letters without their accents, Korean syllables as letters.
+
+    llama.cpp splits no Korean, so that every Korean word would be the same unknown token, and takes the
+    vowels of Hindi for accents.
+    """
+    if text.isascii():
+        return text
+    return "".join(c for c in unicodedata.normalize("NFD", text) if unicodedata.category(c) != "Mn")
+
+
+def _free(api: Any, model: Any, contexts: dict[bool, Any], batches: list[Any], pid: int) -> None:
+    if os.getpid() != pid:
+        return
+    for batch in batches:
+        api.llama_batch_free(batch)
+    for context in contexts.values():
+        api.llama_free(context)
+    api.llama_model_free(model)
+
+
+# sentence-transformers
+
+
+class SentenceEmbedder:
+    """An embedder run by sentence-transformers, which must have it on this machine: nothing is fetched.
+
+    name_or_path: a folder, or a name as on the Hugging Face hub that is in its cache. Importing the package
+    takes 4 to 7 seconds and happens at the first embedding.
+    """
+
+    def __init__(self, name_or_path: str | Path, *, device: str = "cpu") -> None:
+        self.source = str(name_or_path)
+        self.device = device
+        self._lock = threading.Lock()
+        self._model: Any = None
+        self._limit = 0
+        self._forked = False
+        _living.add(self)
+
+    @property
+    def name(self) -> str:
+        return Path(self.source).name
+
+    @property
+    def dimension(self) -> int:
+        with self._lock:
+            return len(self._run(self._loaded(), [""])[0])
+
+    def embed(self, texts: Sequence[str]) -> list[array[float]]:
+        """One vector of length 1 for each text, in order."""
+        if not texts:
+            return []
+        with self._lock:
+            model = self._loaded()
+            return _embed(texts, self._count, self._limit, functools.partial(self._run, model))
+
+    def close(self) -> None:
+        """Let go of the model; the next embedding loads it again."""
+        with self._lock:
+            self._model = None
+
+    def _count(self, text: str) -> int:
+        return len(
+            self._model.tokenizer(text, add_special_tokens=False, truncation=False, verbose=False)[
+                "input_ids"
+            ]
+        )
+
+    def _run(self, model: Any, texts: list[str]) -> list[array[float]]:
+        return [normalise(vector.tolist()) for vector in model.encode(texts, show_progress_bar=False)]
+
+    def _loaded(self) -> Any:
+        if self._model is None:
+            self._model = _sentence_transformer(self.source, self.device)
+            empty = self._model.tokenizer("", truncation=False)["input_ids"]
+            self._limit = self._model.max_seq_length - len(empty)
+        if self._forked:
+            import torch
+
+            torch.set_num_threads(
+                1
+            )  # the parent's pool is not in the child, which would wait for it for ever
+            self._forked = False
+        return self._model
+
+    def _after_fork(self) -> None:
+        self._lock = threading.Lock()  # a thread of the parent may have held it
+        self._forked = self._model is not None
+
+
+def _sentence_transformer(source: str, device: str) -> Any:
+    try:
+        from sentence_transformers import SentenceTransformer
+
+        bars: Any = importlib.import_module("transformers.utils.logging")
+    except ImportError as problem:
+        raise ModelMissingError(
+            f"{source} needs the package sentence-transformers, which cannot be imported ({problem}): "
+            "pip install 'memlite[sentence-transformers]'"
+        ) from problem
+    shown = bars.is_progress_bar_enabled()
+    bars.disable_progress_bar()
+    try:
+        model = SentenceTransformer(source, device=device, local_files_only=True)
+    except (OSError, ValueError) as problem:
+        raise ModelMissingError(
+            f"sentence-transformers has no model {source} on this machine and memlite fetches none; give the "
+            f"folder of one, or fetch it once by its own tools: {str(problem).splitlines()[0]}"
+        ) from problem
+    finally:
+        if shown:
+            bars.enable_progress_bar()
+    model.max_seq_length = min(WINDOW, model.max_seq_length or WINDOW)
+    _read_as_llama_cpp_does(model.tokenizer)
+    return model
+
+
+def _read_as_llama_cpp_does(tokenizer: Any) -> None:
+    """Where the two runtimes would cut a text into different tokens, follow llama.cpp."""
+    tokenizer.split_special_tokens = True  # a "[SEP]" that somebody wrote is text
+    pieces: Any = getattr(getattr(tokenizer, "backend_tokenizer", None), "model", None)
+    if hasattr(pieces, "max_input_chars_per_word"):
+        # WordPiece does not read a word of more than 100 letters, which a Thai or Japanese sentence easily is
+        pieces.max_input_chars_per_word = sys.maxsize

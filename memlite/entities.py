@@ -1,0 +1,164 @@
+"""The entities of a root, their aliases, and which facts mention them."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import apsw
+
+from memlite.records import Entity, NamedEntity
+from memlite.words import fold
+
+
+TYPES = ("person", "place", "organisation", "product", "work", "event", "project")
+UNKNOWN = "unknown"  # a name found by rule, until an extractor or a caller says what it is
+
+
+@dataclass(frozen=True, slots=True)
+class Mentioned:
+    """An entity a query names: the words that name it, and how many facts mention it."""
+
+    id: int
+    name: str
+    facts: int
+
+
+def mention(db: apsw.Connection, root_id: int, fact_id: int, named: Sequence[NamedEntity]) -> list[int]:
+    """Link a fact to the entities it names; return the row ids of those that are new.
+
+    Two names are one entity only when type and normalised name (or alias) are equal, never by similarity.
+    """
+    fresh = []
+    for position, entity in enumerate(named):
+        folded = fold(entity.name)
+        id_ = db.execute(
+            """
+            SELECT id FROM entities WHERE root_id = :root AND folded = :folded AND type = :type
+            UNION ALL
+            SELECT a.entity_id FROM aliases a JOIN entities e ON e.id = a.entity_id
+            WHERE a.root_id = :root AND a.folded = :folded AND e.type = :type
+            LIMIT 1
+            """,
+            {"root": root_id, "folded": folded, "type": entity.type},
+        ).get
+        if id_ is None:
+            id_ = _retype(db, root_id, folded, entity.type)
+        if id_ is None:
+            id_ = db.execute(
+                "INSERT INTO entities(uid, root_id, name, folded, type) VALUES (?, ?, ?, ?, ?) RETURNING id",
+                (uuid.uuid4().hex, root_id, entity.name, folded, entity.type),
+            ).get
+            fresh.append(id_)
+        db.execute(
+            "INSERT INTO mentions(fact_id, entity_id, name, position) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+            (fact_id, id_, entity.name, position),
+        )
+    return fresh
+
+
+def _retype(db: apsw.Connection, root_id: int, folded: str, type_: str) -> int | None:
+    """Join a name found by rule (type unknown) with the one entity of that name, whichever of them came first."""
+    if type_ == UNKNOWN:
+        rows = db.execute("SELECT id FROM entities WHERE root_id = ? AND folded = ? LIMIT 2", (root_id, folded))
+        found = [id_ for (id_,) in rows]
+        return found[0] if len(found) == 1 else None
+    id_: int | None = db.execute(
+        "UPDATE entities SET type = ? WHERE root_id = ? AND folded = ? AND type = ? RETURNING id",
+        (type_, root_id, folded, UNKNOWN),
+    ).get
+    return id_
+
+
+def add_alias(db: apsw.Connection, entity_id: int, name: str) -> None:
+    """Let another name find the same entity."""
+    db.execute(
+        """
+        INSERT INTO aliases(entity_id, root_id, folded, name)
+        SELECT id, root_id, ?, ? FROM entities WHERE id = ? ON CONFLICT DO NOTHING
+        """,
+        (fold(name), name, entity_id),
+    )
+
+
+def named(db: apsw.Connection, names: Sequence[str], sql: str, bindings: Sequence[object]) -> list[Mentioned]:
+    """The entities that any of these normalised names stands for, in the roots that `sql` (alias `s`) admits."""
+    listed = json.dumps(list(names))
+    rows = db.execute(
+        f"""
+        SELECT e.id, e.name, (SELECT count(*) FROM mentions m WHERE m.entity_id = e.id) FROM (
+          SELECT e.id FROM json_each(?) n CROSS JOIN scopes s
+            JOIN entities e ON e.root_id = s.id AND e.folded = n.value WHERE {sql}
+          UNION
+          SELECT a.entity_id FROM json_each(?) n CROSS JOIN scopes s
+            JOIN aliases a ON a.root_id = s.id AND a.folded = n.value WHERE {sql}
+        ) found JOIN entities e ON e.id = found.id ORDER BY e.id
+        """,
+        (listed, *bindings, listed, *bindings),
+    )
+    return [Mentioned(*row) for row in rows]
+
+
+def fetch(db: apsw.Connection, ids: Sequence[int]) -> list[Mentioned]:
+    """Entities by row id."""
+    rows = db.execute(
+        """
+        SELECT e.id, e.name, (SELECT count(*) FROM mentions m WHERE m.entity_id = e.id)
+        FROM entities e WHERE e.id IN (SELECT value FROM json_each(?)) ORDER BY e.id
+        """,
+        (json.dumps(list(ids)),),
+    )
+    return [Mentioned(*row) for row in rows]
+
+
+def of_facts(db: apsw.Connection, ids: str) -> dict[int, tuple[NamedEntity, ...]]:
+    """The entities each fact mentions, as the fact writes them. `ids`: a JSON array of row ids."""
+    found: dict[int, list[NamedEntity]] = {}
+    rows = db.execute(
+        """
+        SELECT m.fact_id, m.name, e.type FROM mentions m JOIN entities e ON e.id = m.entity_id
+        WHERE m.fact_id IN (SELECT value FROM json_each(?)) ORDER BY m.fact_id, m.position
+        """,
+        (ids,),
+    )
+    for fact_id, name, type_ in rows:
+        found.setdefault(fact_id, []).append(NamedEntity(name, type_))
+    return {id_: tuple(names) for id_, names in found.items()}
+
+
+def only_in(db: apsw.Connection, fact_ids: str) -> list[int]:
+    """The entities no other fact mentions: they go when these facts go."""
+    rows = db.execute(
+        """
+        SELECT DISTINCT entity_id FROM mentions WHERE fact_id IN (SELECT value FROM json_each(:ids))
+        AND entity_id NOT IN (
+          SELECT o.entity_id FROM mentions m JOIN mentions o ON o.entity_id = m.entity_id
+          WHERE m.fact_id IN (SELECT value FROM json_each(:ids))
+            AND o.fact_id NOT IN (SELECT value FROM json_each(:ids)))
+        """,
+        {"ids": fact_ids},
+    )
+    return [id_ for (id_,) in rows]
+
+
+def listed(db: apsw.Connection, visible: str, sql: str, bindings: Sequence[object], limit: int) -> list[Entity]:
+    """Entities that visible facts of a scope mention, the most mentioned first.
+
+    visible: a condition over the facts alias `f`; sql, bindings: the scope's condition over `s`.
+    """
+    rows = db.execute(
+        f"""
+        SELECT e.uid, e.name, e.type, count(*) AS facts, r.user_id, r.agent_id,
+               (SELECT group_concat(a.name, char(31)) FROM aliases a WHERE a.entity_id = e.id)
+        FROM entities e JOIN scopes r ON r.id = e.root_id
+        JOIN mentions m ON m.entity_id = e.id JOIN facts f ON f.id = m.fact_id JOIN scopes s ON s.id = f.scope_id
+        WHERE {visible} AND {sql} GROUP BY e.id ORDER BY facts DESC, e.name LIMIT ?
+        """,
+        (*bindings, limit),
+    )
+    return [
+        Entity(row[0], row[1], row[2], tuple(row[6].split("\x1f")) if row[6] else (), row[3], row[4], row[5])
+        for row in rows
+    ]

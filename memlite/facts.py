@@ -1,0 +1,323 @@
+"""The facts table: insert without duplicates, close, rewrite, page through, delete."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import apsw
+
+from memlite import instants
+from memlite.records import Fact, NamedEntity, Scope
+from memlite.words import bigrams, digest
+
+# A fact that counts today, over the alias `f`. The time is SQLite's own, so that one condition serves all.
+CURRENT = """
+(f.live = 1 AND f.archived_at IS NULL
+ AND (f.expires_at IS NULL OR f.expires_at > CAST(unixepoch('subsec') * 1000 AS INTEGER)))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class NewFact:
+    """A fact ready to be stored. Instants are UTC milliseconds, the offset minutes, metadata JSON text."""
+
+    text: str
+    observed_at: int
+    observed_offset: int = 0
+    by: str = ""
+    kind: str = ""
+    metadata: str = "{}"
+    entities: tuple[NamedEntity, ...] = ()
+    sources: tuple[int, ...] = ()
+    confidence: float | None = None
+    model: str = ""
+    prompt_version: str = ""
+    event_start: str | None = None
+    event_end: str | None = None
+    event_precision: str | None = None
+    valid_from: int | None = None
+    expires_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Twin:
+    """The living fact that already says what a new one says."""
+
+    id: int
+    uid: str
+    expires_at: int | None
+
+
+def insert(db: apsw.Connection, scope_id: int, batch_id: int | None, fact: NewFact, now: int) -> tuple[int, str]:
+    """Store one fact; return its row id and id. A living twin makes this fail: look with `twin` first."""
+    uid = uuid.uuid4().hex
+    db.execute(
+        """
+        INSERT INTO facts(uid, scope_id, batch_id, text, hash, bigrams, attributed_to, kind, metadata, confidence,
+                          model, prompt_version, created_at, observed_at, observed_offset, event_start, event_end,
+                          event_precision, valid_from, last_confirmed_at, expires_at)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        """,
+        (
+            uid,
+            scope_id,
+            batch_id,
+            fact.text,
+            digest(fact.text),
+            bigrams(fact.text),
+            fact.by,
+            fact.kind,
+            fact.metadata,
+            fact.confidence,
+            fact.model,
+            fact.prompt_version,
+            now,
+            fact.observed_at,
+            fact.observed_offset,
+            fact.event_start,
+            fact.event_end,
+            fact.event_precision,
+            fact.observed_at if fact.valid_from is None else fact.valid_from,
+            fact.observed_at,
+            fact.expires_at,
+        ),
+    )
+    id_ = db.last_insert_rowid()
+    add_sources(db, id_, fact.sources)
+    return id_, uid
+
+
+def twin(db: apsw.Connection, scope_id: int, text: str) -> Twin | None:
+    """The living fact of the exact scope with the same normal form."""
+    row = db.execute(
+        "SELECT id, uid, expires_at FROM facts WHERE scope_id = ? AND hash = ? AND live = 1", (scope_id, digest(text))
+    ).fetchone()
+    return Twin(*row) if row else None
+
+
+def twin_in_root(db: apsw.Connection, root_id: int, text: str) -> Twin | None:
+    """A living, unexpired fact of another run of the same root that says the same."""
+    row = db.execute(
+        f"""
+        SELECT f.id, f.uid, f.expires_at FROM scopes s JOIN facts f ON f.scope_id = s.id
+        WHERE s.root_id = ? AND f.hash = ? AND {CURRENT} ORDER BY f.id LIMIT 1
+        """,
+        (root_id, digest(text)),
+    ).fetchone()
+    return Twin(*row) if row else None
+
+
+def add_sources(db: apsw.Connection, fact_id: int, message_ids: Iterable[int]) -> None:
+    """Cite more messages; one that is cited already stays cited once."""
+    db.executemany(
+        "INSERT INTO sources(fact_id, message_id) VALUES (?, ?) ON CONFLICT DO NOTHING",
+        [(fact_id, message_id) for message_id in message_ids],
+    )
+
+
+def confirm(db: apsw.Connection, fact_id: int, observed_at: int, message_ids: Iterable[int]) -> None:
+    """Note that a fact was said again: it has one more source and a later confirmation."""
+    db.execute(
+        "UPDATE facts SET last_confirmed_at = max(last_confirmed_at, ?) WHERE id = ?", (observed_at, fact_id)
+    )
+    add_sources(db, fact_id, message_ids)
+
+
+def close(db: apsw.Connection, fact_id: int, valid_to: int) -> None:
+    """End a fact's validity: it is past from then on."""
+    db.execute("UPDATE facts SET live = 0, valid_to = max(valid_from, ?) WHERE id = ?", (valid_to, fact_id))
+
+
+def link(db: apsw.Connection, from_fact: int, to_fact: int, relation: str) -> None:
+    """Say that one fact replaces, continues or updates another; nothing is said of one that is gone."""
+    db.execute(
+        """
+        INSERT INTO links(from_fact, to_fact, relation) SELECT ?, id, ? FROM facts WHERE id = ?
+        ON CONFLICT DO NOTHING
+        """,
+        (from_fact, relation, to_fact),
+    )
+
+
+def rewrite(
+    db: apsw.Connection,
+    fact_id: int,
+    now: int,
+    *,
+    text: str,
+    metadata: str,
+    kind: str,
+    expires_at: int | None,
+) -> int:
+    """Give a fact new content under its id; what it said before is kept as a closed row of its own.
+
+    Returns the row id of the closed version, which `links` ties to the fact as "updates".
+    """
+    version: int = db.execute(
+        """
+        INSERT INTO facts(uid, scope_id, batch_id, text, hash, bigrams, live, attributed_to, kind, metadata, confidence,
+                          model, prompt_version, created_at, observed_at, observed_offset, event_start, event_end,
+                          event_precision, valid_from, valid_to, recorded_to, last_confirmed_at, expires_at)
+        SELECT ?, scope_id, batch_id, text, hash, bigrams, 0, attributed_to, kind, metadata, confidence,
+               model, prompt_version, created_at, observed_at, observed_offset, event_start, event_end,
+               event_precision, valid_from, valid_to, ?, last_confirmed_at, expires_at
+        FROM facts WHERE id = ? RETURNING id
+        """,
+        (uuid.uuid4().hex, now, fact_id),
+    ).get
+    db.execute("INSERT INTO sources SELECT ?, message_id FROM sources WHERE fact_id = ?", (version, fact_id))
+    db.execute(
+        "INSERT INTO mentions SELECT ?, entity_id, name, position FROM mentions WHERE fact_id = ?", (version, fact_id)
+    )
+    link(db, fact_id, version, "updates")
+    db.execute(
+        """
+        UPDATE facts SET text = ?, hash = ?, bigrams = ?, metadata = ?, kind = ?, expires_at = ?, created_at = ?
+        WHERE id = ?
+        """,
+        (text, digest(text), bigrams(text), metadata, kind, expires_at, now, fact_id),
+    )
+    return version
+
+
+def drop_mentions(db: apsw.Connection, fact_id: int) -> None:
+    """Unlink a fact from its entities, before its new text names others."""
+    db.execute("DELETE FROM mentions WHERE fact_id = ?", (fact_id,))
+
+
+def versions(db: apsw.Connection, fact_ids: str) -> list[int]:
+    """The row ids of earlier versions of facts. `fact_ids`: a JSON array of row ids."""
+    rows = db.execute(
+        """
+        SELECT to_fact FROM links
+        WHERE relation = 'updates' AND from_fact IN (SELECT value FROM json_each(?))
+        """,
+        (fact_ids,),
+    )
+    return [id_ for (id_,) in rows]
+
+
+def fed_by(db: apsw.Connection, message_ids: str) -> list[tuple[int, bool]]:
+    """The facts that cite any of these messages, each with whether it cites no other message."""
+    rows = db.execute(
+        """
+        SELECT DISTINCT fact_id, NOT EXISTS (
+          SELECT 1 FROM sources o WHERE o.fact_id = r.fact_id
+          AND o.message_id NOT IN (SELECT value FROM json_each(:ids)))
+        FROM sources r WHERE message_id IN (SELECT value FROM json_each(:ids))
+        """,
+        {"ids": message_ids},
+    )
+    return [(id_, bool(alone)) for id_, alone in rows]
+
+
+def fetch(
+    db: apsw.Connection, ids: Iterable[int], entities: dict[int, tuple[NamedEntity, ...]]
+) -> dict[int, Fact]:
+    """Facts by row id, in the order given. `entities` comes from entities.of_facts."""
+    wanted = list(ids)
+    listed = json.dumps(wanted)
+    sources: dict[int, list[str]] = {}
+    for fact_id, uid in db.execute(
+        """
+        SELECT r.fact_id, m.uid FROM sources r JOIN messages m ON m.id = r.message_id
+        WHERE r.fact_id IN (SELECT value FROM json_each(?)) ORDER BY r.fact_id, m.id
+        """,
+        (listed,),
+    ):
+        sources.setdefault(fact_id, []).append(uid)
+    rows = db.execute(
+        f"""
+        SELECT f.id, f.uid, s.user_id, s.agent_id, s.run_id, b.uid, f.text, f.attributed_to, f.kind, f.metadata,
+               f.confidence, f.model, f.prompt_version, f.created_at, f.observed_at, f.observed_offset,
+               f.event_start, f.event_end, f.event_precision, f.valid_from, f.valid_to, f.last_confirmed_at,
+               f.expires_at, {CURRENT}
+        FROM facts f JOIN scopes s ON s.id = f.scope_id LEFT JOIN batches b ON b.id = f.batch_id
+        WHERE f.id IN (SELECT value FROM json_each(?))
+        """,
+        (listed,),
+    )
+    found = {}
+    for row in rows:
+        offset = row[15]
+        found[row[0]] = Fact(
+            id=row[1],
+            scope=Scope(row[2], row[3], row[4]),
+            batch=row[5],
+            text=row[6],
+            by=row[7],
+            kind=row[8],
+            metadata=json.loads(row[9]),
+            entities=entities.get(row[0], ()),
+            sources=tuple(sources.get(row[0], ())),
+            confidence=row[10],
+            model=row[11],
+            prompt_version=row[12],
+            created_at=instants.local(row[13]),
+            observed_at=instants.local(row[14], offset),
+            event_start=row[16],
+            event_end=row[17],
+            event_precision=row[18],
+            valid_from=instants.local(row[19], offset),
+            valid_to=instants.optional(row[20], offset),
+            last_confirmed_at=instants.local(row[21], offset),
+            expires_at=instants.optional(row[22], offset),
+            current=bool(row[23]),
+        )
+    return {id_: found[id_] for id_ in wanted if id_ in found}
+
+
+def find(db: apsw.Connection, prefix: str, sql: str, bindings: Sequence[object]) -> list[tuple[int, str]]:
+    """Facts whose id begins with `prefix`, within a scope: up to three (row id, id). Old versions have no say."""
+    return db.execute(
+        f"""
+        SELECT f.id, f.uid FROM facts f JOIN scopes s ON s.id = f.scope_id
+        WHERE f.uid >= ? AND f.uid < ? || 'g' AND f.recorded_to IS NULL AND {sql} LIMIT 3
+        """,
+        (prefix, prefix, *bindings),
+    ).fetchall()
+
+
+def page(
+    db: apsw.Connection,
+    condition: str,
+    bindings: Sequence[object],
+    *,
+    after: int | None,
+    newest_first: bool,
+    limit: int,
+) -> list[int]:
+    """The row ids of one page of facts, by row id: a fact added meanwhile moves no other one.
+
+    condition: over the aliases `f` and `s`. after: the last row id of the page before.
+    """
+    direction, comparison = ("DESC", "<") if newest_first else ("ASC", ">")
+    start = f"AND f.id {comparison} ?" if after is not None else ""
+    rows = db.execute(
+        f"""
+        SELECT f.id FROM facts f JOIN scopes s ON s.id = f.scope_id
+        WHERE {condition} {start} ORDER BY f.id {direction} LIMIT ?
+        """,
+        (*bindings, *([after] if after is not None else []), limit),
+    )
+    return [id_ for (id_,) in rows]
+
+
+def of_batch(db: apsw.Connection, batch_id: int) -> list[int]:
+    """The row ids of the facts a batch brought, old versions left out."""
+    rows = db.execute("SELECT id FROM facts WHERE batch_id = ? AND recorded_to IS NULL ORDER BY id", (batch_id,))
+    return [id_ for (id_,) in rows]
+
+
+def in_reach(db: apsw.Connection, sql: str, bindings: Sequence[object]) -> list[int]:
+    """The row ids of all facts of a scope, old versions with them."""
+    rows = db.execute(f"SELECT f.id FROM facts f JOIN scopes s ON s.id = f.scope_id WHERE {sql}", bindings)
+    return [id_ for (id_,) in rows]
+
+
+def delete(db: apsw.Connection, ids: str) -> None:
+    """Delete facts; words, sources, mentions and links go with them. `ids`: a JSON array of row ids."""
+    db.execute("DELETE FROM facts WHERE id IN (SELECT value FROM json_each(?))", (ids,))

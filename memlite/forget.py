@@ -1,0 +1,94 @@
+"""Deleting means gone: what goes with a fact or a message, and taking it out of every table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import apsw
+
+from memlite import batches, entities, facts, history, messages, vectors
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """Row ids of everything one deletion takes with it; `versions` are earlier texts of the facts."""
+
+    facts: tuple[int, ...]
+    versions: tuple[int, ...]
+    messages: tuple[int, ...]
+    entities: tuple[int, ...]
+
+
+def of_facts(db: apsw.Connection, fact_ids: Iterable[int], keep_messages: bool) -> Deletion:
+    """Facts with their earlier versions and, unless kept, the messages they were learnt from.
+
+    Other facts those messages fed keep their text and lose that source.
+    """
+    chosen = list(fact_ids)
+    old = facts.versions(db, json.dumps(chosen))
+    sources = messages.of_facts(db, json.dumps(chosen + old))
+    gone = set() if keep_messages else {id_ for ids in sources.values() for id_ in ids}
+    return _with_entities(db, chosen, old, gone)
+
+
+def of_messages(db: apsw.Connection, message_ids: Iterable[int]) -> Deletion:
+    """Messages and the facts that have no other source."""
+    chosen = list(message_ids)
+    alone = {id_ for id_, only in facts.fed_by(db, json.dumps(chosen)) if only}
+    old = set(facts.versions(db, json.dumps(sorted(alone))))
+    return _with_entities(db, sorted(alone - old), sorted(old), chosen)
+
+
+def of_everything(db: apsw.Connection, sql: str, bindings: tuple[object, ...]) -> Deletion:
+    """Every fact and message of a scope. sql, bindings: its condition over the alias `s`."""
+    every = facts.in_reach(db, sql, bindings)
+    old = set(facts.versions(db, json.dumps(every)))
+    return _with_entities(
+        db, [id_ for id_ in every if id_ not in old], sorted(old), messages.in_reach(db, sql, bindings)
+    )
+
+
+def carry_out(db: apsw.Connection, deletion: Deletion, now: int, actor: str) -> None:
+    """Delete all of it inside the caller's transaction: text, words, vectors, mentions, links, history text.
+
+    What stays is each fact's id with the times of its events, the last one a DELETE.
+    """
+    fact_ids = deletion.facts + deletion.versions
+    listed = json.dumps(fact_ids)
+    touched = _batches_of(db, listed, json.dumps(deletion.messages))
+    rows = db.execute(
+        "SELECT id, uid, scope_id FROM facts WHERE id IN (SELECT value FROM json_each(?))", (listed,)
+    ).fetchall()
+    versions = set(deletion.versions)
+    for id_, uid, scope_id in rows:
+        history.blank(db, uid)
+        if id_ not in versions:
+            history.record(db, "DELETE", uid, scope_id, now, actor=actor)
+    if vectors.identity(db):
+        vectors.delete(db, "fact", fact_ids)
+        vectors.delete(db, "message", deletion.messages)
+        vectors.delete(db, "entity", deletion.entities)
+    facts.delete(db, listed)
+    messages.delete(db, json.dumps(deletion.messages))
+    batches.forget_empty(db, touched)
+
+
+def _with_entities(
+    db: apsw.Connection, fact_ids: Iterable[int], versions: Iterable[int], message_ids: Iterable[int]
+) -> Deletion:
+    fact_ids, versions = tuple(fact_ids), tuple(versions)
+    lone = entities.only_in(db, json.dumps(fact_ids + versions))
+    return Deletion(fact_ids, versions, tuple(sorted(message_ids)), tuple(lone))
+
+
+def _batches_of(db: apsw.Connection, fact_ids: str, message_ids: str) -> str:
+    rows = db.execute(
+        """
+        SELECT batch_id FROM facts WHERE id IN (SELECT value FROM json_each(?)) AND batch_id IS NOT NULL
+        UNION SELECT batch_id FROM messages WHERE id IN (SELECT value FROM json_each(?))
+        """,
+        (fact_ids, message_ids),
+    )
+    return json.dumps([id_ for (id_,) in rows])

@@ -1,0 +1,56 @@
+"""Instants: integer UTC milliseconds in the file, aware datetimes outside it."""
+
+from __future__ import annotations
+
+import time
+from datetime import date, datetime, timedelta, timezone, tzinfo
+
+from memlite.errors import InvalidInputError
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+def now() -> int:
+    """This moment in UTC milliseconds."""
+    return time.time_ns() // 1_000_000
+
+
+def read(value: object, zone: tzinfo | None, name: str) -> tuple[int, int]:
+    """An instant a caller gave, as (UTC milliseconds, minutes east of UTC).
+
+    value: a datetime, a date (its midnight), or ISO 8601 text. A naive one is in `zone`, None being the
+    machine's own. Raises InvalidInputError for anything else.
+    """
+    if isinstance(value, str):
+        text = value.strip()
+        try:
+            # Python 3.10 reads neither "Z" nor a date with a basic time; both are everywhere.
+            value = datetime.fromisoformat(text[:-1] + "+00:00" if text[-1:] in "zZ" and text else text)
+        except ValueError as error:
+            raise InvalidInputError(
+                f"{name} is {value!r}, expected ISO 8601 such as 2025-05-11T19:30:00+02:00."
+            ) from error
+    elif isinstance(value, date) and not isinstance(value, datetime):
+        value = datetime(value.year, value.month, value.day)
+    if not isinstance(value, datetime):
+        raise InvalidInputError(f"{name} is a {type(value).__name__}, expected a datetime or ISO 8601 text.")
+    try:
+        aware = value if value.tzinfo else (value.replace(tzinfo=zone) if zone else value.astimezone())
+        offset = aware.utcoffset() or timedelta()
+        return (aware - _EPOCH) // timedelta(milliseconds=1), int(offset.total_seconds() // 60)
+    except (OverflowError, OSError, ValueError) as error:
+        raise InvalidInputError(f"{name} is {value!r}, which is outside the years 1 to 9999.") from error
+
+
+def local(milliseconds: int, offset: int = 0) -> datetime:
+    """The stored instant as an aware datetime in the offset it was given with."""
+    zone = timezone(timedelta(minutes=offset)) if offset else timezone.utc
+    try:
+        return (_EPOCH + timedelta(milliseconds=milliseconds)).astimezone(zone)
+    except OverflowError:
+        return _EPOCH + timedelta(milliseconds=milliseconds)
+
+
+def optional(milliseconds: int | None, offset: int = 0) -> datetime | None:
+    """`local` for a column that may be NULL."""
+    return None if milliseconds is None else local(milliseconds, offset)

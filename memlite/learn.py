@@ -1,0 +1,384 @@
+"""From messages to facts: one extraction, grounded, stored in one transaction or not at all."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import date, timedelta
+
+import apsw
+
+from memlite import batches, dates, entities, facts, ground, history, instants, messages, scopes, vectors
+from memlite.db import Database
+from memlite.facts import NewFact
+from memlite.records import (
+    ExtractedFact,
+    ExtractionRequest,
+    Extractor,
+    KnownFact,
+    Message,
+    Skipped,
+    Turn,
+)
+from memlite.scopes import StoredScope
+from memlite.semantic import Semantic, keys_of
+from memlite.words import fold, match_expression, read_query
+
+KNOWN = 10  # nearest known facts of the root shown to the extractor
+LEARNT_ROLES = ("user", "assistant")  # system and tool text is stored, never extracted
+
+
+class ClaimLostError(Exception):
+    """Another worker took the batch while the model ran; what it extracted counts, not this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A fact about to be stored, and the stored facts (row ids) it replaces or continues."""
+
+    fact: NewFact
+    replaces: tuple[int, ...] = ()
+    continues: tuple[int, ...] = ()
+
+
+@dataclass(slots=True)
+class Learnt:
+    """What came of one batch: row ids of new facts, what was skipped and why, milliseconds of each step."""
+
+    facts: list[int] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)
+    timings: dict[str, float] = field(default_factory=dict)
+
+
+@contextmanager
+def timed(timings: dict[str, float], step: str) -> Iterator[None]:
+    """Add the milliseconds of a step to `timings`."""
+    start = time.perf_counter()
+    try:
+        yield
+    finally:
+        timings[step] = timings.get(step, 0.0) + (time.perf_counter() - start) * 1000
+
+
+def learn(
+    database: Database, semantic: Semantic, extractor: Extractor, batch: batches.Batch, worker: str
+) -> Learnt:
+    """Extract a claimed batch and store its facts. Raises ExtractionError, or ClaimLostError; then nothing is stored."""
+    learnt = Learnt()
+    with timed(learnt.timings, "read"):
+        scope, new, window, known = _read_context(database, semantic, batch)
+    turns = dict(enumerate(new, 1))
+    candidates: list[Candidate] = []
+    if turns:
+        request = ExtractionRequest(
+            messages=tuple(_turn(number, message) for number, (_, message) in turns.items()),
+            window=tuple(_turn(0, message) for message in window),
+            known=tuple(KnownFact(number, text) for number, (_, text) in enumerate(known, 1)),
+            kind=batch.kind,
+            instructions=batch.instructions,
+        )
+        with timed(learnt.timings, "extract"):
+            extraction = extractor.extract(request)
+        with timed(learnt.timings, "ground"):
+            learnt.skipped += extraction.unusable
+            for fact in extraction.facts:
+                reasons = ground.ungrounded(fact, request)
+                if reasons:
+                    learnt.skipped.append(Skipped(fact.text, "not grounded: " + "; ".join(reasons)))
+                else:
+                    candidates.append(_candidate(fact, turns, known, request, batch, extractor))
+    with timed(learnt.timings, "embed_facts"):
+        texts, names = embed_candidates(semantic, candidates)
+    with timed(learnt.timings, "write"), database.write() as db:
+        if not batches.holds(db, batch.id, worker):
+            raise ClaimLostError
+        store(db, scope, batch.id, candidates, learnt, texts, names, extractor.name, across_runs=True)
+        batches.finish(db, batch.id)
+    return learnt
+
+
+def embed_candidates(
+    semantic: Semantic, candidates: Sequence[Candidate]
+) -> tuple[dict[str, bytes], dict[str, bytes]]:
+    """The vectors of the facts' texts and of their entities' names, in one call; empty while vectors are off."""
+    texts = list(dict.fromkeys(c.fact.text for c in candidates))
+    names = list(dict.fromkeys(e.name for c in candidates for e in c.fact.entities))
+    found = semantic.embed(texts + names) if texts else None
+    if found is None:
+        return {}, {}
+    return dict(zip(texts, found)), dict(zip(names, found[len(texts) :]))
+
+
+def store(
+    db: apsw.Connection,
+    scope: StoredScope,
+    batch_id: int,
+    candidates: Sequence[Candidate],
+    learnt: Learnt,
+    texts: Mapping[str, bytes],
+    names: Mapping[str, bytes],
+    actor: str,
+    *,
+    across_runs: bool,
+) -> None:
+    """Write facts, words, vectors, entities, mentions, links and history inside the caller's transaction.
+
+    Duplicates are looked for here, where no other writer can come between. across_runs: what another run of
+    the same root already knows is a duplicate too.
+    """
+    now = instants.now()
+    for candidate in candidates:
+        sources = messages.existing(db, candidate.fact.sources)
+        if candidate.fact.sources and not sources:
+            learnt.skipped.append(Skipped(candidate.fact.text, "its source was deleted meanwhile"))
+            continue
+        fact = replace(candidate.fact, sources=sources)
+        twin = _living_twin(db, scope, fact, now, batch_id, across_runs)
+        if twin:
+            facts.confirm(db, twin.id, fact.observed_at, fact.sources)
+            learnt.skipped.append(Skipped(fact.text, "duplicate", twin.uid))
+            continue
+        id_, uid = facts.insert(db, scope.id, batch_id, fact, now)
+        history.record(db, "ADD", uid, scope.id, now, batch_id=batch_id, actor=actor)
+        mention(db, scope, id_, fact, names)
+        if fact.text in texts:
+            row = vectors.Row(id_, texts[fact.text], *keys_of(scope), expires_at=fact.expires_at or vectors.FOREVER)
+            vectors.insert(db, "fact", [row])
+        for other in candidate.replaces:
+            _replace(db, other, id_, uid, fact, now, batch_id, actor)
+        for other in candidate.continues:
+            facts.link(db, id_, other, "continues")
+        learnt.facts.append(id_)
+
+
+def mention(
+    db: apsw.Connection, scope: StoredScope, fact_id: int, fact: NewFact, names: Mapping[str, bytes]
+) -> None:
+    """Link a fact to its entities and store the vectors of those that are new."""
+    fresh = entities.mention(db, scope.root_id, fact_id, [e for e in fact.entities if fold(e.name)])
+    by_name = {fold(name): vector for name, vector in names.items()}
+    root = scopes.fetch(db, scope.root_id)
+    for entity in entities.fetch(db, fresh):
+        if fold(entity.name) in by_name:
+            vectors.insert(db, "entity", [vectors.Row(entity.id, by_name[fold(entity.name)], *keys_of(root))])
+
+
+def rewrite(
+    db: apsw.Connection, fact_id: int, new: NewFact, vector: bytes | None, names: Mapping[str, bytes], *, rename: bool
+) -> None:
+    """Give a fact new content inside the caller's transaction; its old text stays as a closed version.
+
+    vector: of the new text, None while vectors are off. rename: the text changed, and so perhaps its names.
+    """
+    now = instants.now()
+    row = db.execute("SELECT uid, scope_id, text, metadata, kind, expires_at FROM facts WHERE id = ?", (fact_id,))
+    uid, scope_id, *old = row.fetchone()
+    changed = [new.text, new.metadata, new.kind, new.expires_at]
+    if changed == old:
+        return
+    scope = scopes.fetch(db, scope_id)
+    old_vector = vectors.fetch(db, "fact", fact_id) if vectors.identity(db) else None
+    version = facts.rewrite(
+        db, fact_id, now, text=new.text, metadata=new.metadata, kind=new.kind, expires_at=new.expires_at
+    )
+    if old_vector is not None:
+        vectors.insert(db, "fact", [vectors.Row(version, old_vector, *keys_of(scope), live=False)])
+        vectors.expire(db, fact_id, new.expires_at)
+        if rename:
+            vectors.delete(db, "fact", [fact_id])
+            db.execute("UPDATE facts SET embedded = 0 WHERE id = ?", (fact_id,))
+    if rename:
+        facts.drop_mentions(db, fact_id)
+        mention(db, scope, fact_id, new, names)
+        if vector is not None:
+            row_vector = vectors.Row(fact_id, vector, *keys_of(scope), expires_at=new.expires_at or vectors.FOREVER)
+            vectors.insert(db, "fact", [row_vector])
+    keys = ("text", "metadata", "kind", "expires_at")
+    history.record(
+        db, "UPDATE", uid, scope_id, now, actor="caller", before=dict(zip(keys, old)), after=dict(zip(keys, changed))
+    )
+
+
+def event_days(when: str | None) -> tuple[str | None, str | None, str | None]:
+    """An event date as (first day, last day, precision): "2025", "2025-05", "2025-05-11" or "first/last".
+
+    Anything else is (None, None, None): a date that cannot be read is no date.
+    """
+    first, _, last = (when or "").strip().partition("/")
+    start, end = _days(first), _days(last or first)
+    if not start or not end or end[1] < start[0]:
+        return None, None, None
+    return start[0], end[1], start[2] if not last else "day"
+
+
+def _days(text: str) -> tuple[str, str, str] | None:
+    match = re.fullmatch(r"(\d{4})(?:-(\d{2})(?:-(\d{2}))?)?(?:[T ].*)?", text.strip())
+    if not match:
+        return None
+    year, month, day = match.groups()
+    precision = "day" if day else "month" if month else "year"
+    try:
+        start = date(int(year), int(month or 1), int(day or 1))
+        if not month:
+            end = start.replace(month=12, day=31)
+        elif not day:
+            end = (start.replace(day=28) + timedelta(days=4)).replace(day=1) - timedelta(days=1)
+        else:
+            end = start
+    except (ValueError, OverflowError):
+        return None
+    return start.isoformat(), end.isoformat(), precision
+
+
+def _read_context(
+    database: Database, semantic: Semantic, batch: batches.Batch
+) -> tuple[StoredScope, list[tuple[int, Message]], list[Message], list[tuple[int, str]]]:
+    """The batch's messages to learn from, the window before them and the nearest known facts of the root.
+
+    Messages and known facts come with their row ids, which sources and links are made of.
+    """
+    with database.read() as db:
+        scope = scopes.fetch(db, batch.scope_id)
+        ids = messages.of_batch(db, batch.id)
+        new = [(id_, m) for id_, m in messages.fetch(db, ids).items() if m.role in LEARNT_ROLES]
+        shown = messages.window(db, batch.scope_id, ids[0]) if ids else []
+        window = [m for m in messages.fetch(db, shown).values() if m.role in LEARNT_ROLES]
+        known = facts.fetch(db, _nearest_known(db, semantic, scope, new), {}) if new else {}
+    return scope, new, window, [(id_, fact.text) for id_, fact in known.items()]
+
+
+def _nearest_known(
+    db: apsw.Connection, semantic: Semantic, scope: StoredScope, new: list[tuple[int, Message]]
+) -> list[int]:
+    """Row ids of current facts of the root closest to the new messages, by vector and by words."""
+    reach = scopes.reach_of_root(db, scope.root_id)
+    best: dict[int, float] = {}
+    if semantic.name() and vectors.identity(db):
+        for message_id, _ in new:
+            vector = vectors.fetch(db, "message", message_id)
+            if vector is None:
+                continue
+            for id_, similarity in vectors.nearest(db, "fact", vector, reach.keys, KNOWN, instants.now()):
+                best[id_] = max(best.get(id_, 0.0), similarity)
+    query = read_query("\n".join(message.content for _, message in new))
+    if query.terms:
+        rows = db.execute(
+            f"""
+            SELECT fact_words.rowid FROM fact_words CROSS JOIN facts f ON f.id = fact_words.rowid
+            WHERE fact_words MATCH ? AND {facts.CURRENT} ORDER BY fact_words.rank LIMIT {KNOWN}
+            """,
+            (match_expression(query.terms, f"{reach.terms} live"),),
+        ).fetchall()
+        # Rank k of the words counts like a similarity of 1 / (1 + k): the first ones always have a place.
+        for rank, (id_,) in enumerate(rows):
+            best[id_] = max(best.get(id_, 0.0), 1.0 / (1 + rank))
+    return sorted(best, key=lambda id_: -best[id_])[:KNOWN]
+
+
+def _turn(number: int, message: Message) -> Turn:
+    return Turn(
+        number=number,
+        role=message.role,
+        speaker=message.name or message.role.capitalize(),
+        text=message.content,
+        observed_at=message.observed_at,
+        dates=dates.resolve(message.content, message.observed_at),
+    )
+
+
+def _candidate(
+    fact: ExtractedFact,
+    turns: Mapping[int, tuple[int, Message]],
+    known: Sequence[tuple[int, str]],
+    request: ExtractionRequest,
+    batch: batches.Batch,
+    extractor: Extractor,
+) -> Candidate:
+    cited = [turns[number] for number in fact.sources if number in turns] or list(turns.values())
+    last = max((message for _, message in cited), key=lambda message: message.observed_at)
+    at, offset = instants.read(last.observed_at, None, "observed_at")
+    start, end, precision = _event(fact, request)
+    replaced = [known[n - 1] for n in fact.replaces if 0 < n <= len(known)]
+    new = NewFact(
+        text=fact.text,
+        observed_at=at,
+        observed_offset=offset,
+        by=fact.by or last.name or last.role,
+        kind=batch.kind,
+        metadata=batch.metadata,
+        entities=fact.entities,
+        sources=tuple(sorted(id_ for id_, _ in cited)),
+        confidence=fact.confidence,
+        model=extractor.name,
+        prompt_version=extractor.prompt_version,
+        event_start=start,
+        event_end=end,
+        event_precision=precision,
+        expires_at=batch.expires_at,
+    )
+    return Candidate(
+        new,
+        replaces=tuple(id_ for id_, text in replaced if may_replace(text, fact.text)),
+        continues=tuple(known[n - 1][0] for n in fact.continues if 0 < n <= len(known)),
+    )
+
+
+def may_replace(old: str, new: str) -> bool:
+    """Whether a model's claim that `new` replaces `old` is believable: they share words that are not stop words."""
+    mine, theirs = (set(read_query(text).terms) for text in (new, old))
+    return len(mine & theirs) >= min(2, len(theirs))
+
+
+def _event(fact: ExtractedFact, request: ExtractionRequest) -> tuple[str | None, str | None, str | None]:
+    """The event's days: a resolved date that was shown keeps its own precision ("last week" is seven days)."""
+    for turn in request.messages:
+        for resolved in turn.dates:
+            if turn.number in fact.sources and resolved.start != resolved.end and fact.when == resolved.start:
+                return resolved.start, resolved.end, resolved.precision
+    return event_days(fact.when)
+
+
+def _living_twin(
+    db: apsw.Connection, scope: StoredScope, fact: NewFact, now: int, batch_id: int, across_runs: bool
+) -> facts.Twin | None:
+    """The living fact that says the same; one whose time is over is closed here and does not block."""
+    twin = facts.twin(db, scope.id, fact.text)
+    if twin and twin.expires_at is not None and twin.expires_at <= now:
+        facts.close(db, twin.id, twin.expires_at)
+        if vectors.identity(db):
+            vectors.retire(db, twin.id)
+        history.record(db, "EXPIRE", twin.uid, scope.id, now, batch_id=batch_id, reason="its time was over")
+        twin = None
+    if twin is None and across_runs:
+        twin = facts.twin_in_root(db, scope.root_id, fact.text)
+    return twin
+
+
+def _replace(
+    db: apsw.Connection, old_id: int, new_id: int, new_uid: str, fact: NewFact, now: int, batch_id: int, actor: str
+) -> None:
+    """Close the fact that was true before. The older observation is the one that closes, whichever arrived first."""
+    row = db.execute(
+        "SELECT uid, scope_id, live, observed_at, valid_from FROM facts WHERE id = ?", (old_id,)
+    ).fetchone()
+    if row is None:  # deleted while the model ran
+        return
+    uid, scope_id, live, observed_at, valid_from = row
+    if not live:
+        facts.link(db, new_id, old_id, "replaces")
+        return
+    begins = fact.observed_at if fact.valid_from is None else fact.valid_from
+    closed_id, closed_uid, by, ends = (
+        (new_id, new_uid, uid, valid_from) if fact.observed_at < observed_at else (old_id, uid, new_uid, begins)
+    )
+    facts.link(db, new_id if closed_id == old_id else old_id, closed_id, "replaces")
+    facts.close(db, closed_id, ends)
+    if vectors.identity(db):
+        vectors.retire(db, closed_id)
+    history.record(
+        db, "SUPERSEDE", closed_uid, scope_id, now, batch_id=batch_id, actor=actor, after={"replaced_by": by}
+    )
+

@@ -1,0 +1,746 @@
+"""Memory: the verbs. Each reads like the README; the work is done one layer down."""
+
+from __future__ import annotations
+
+import copy
+import time
+import zoneinfo
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import date, datetime, tzinfo
+from pathlib import Path
+from types import EllipsisType, TracebackType
+from typing import Any, Literal
+
+import apsw
+import platformdirs
+
+from memlite import (
+    batches,
+    conversation,
+    embed,
+    entities,
+    extract,
+    facts,
+    filters,
+    forget,
+    ground,
+    history,
+    instants,
+    learn,
+    messages,
+    remembered,
+    scopes,
+    search,
+    vectors,
+)
+from memlite.db import Database
+from memlite.errors import ExtractionError, InvalidInputError, ModelError, ModelMissingError, NotFoundError
+from memlite.learn import Learnt, timed
+from memlite.records import (
+    AddResult,
+    DeletionPreview,
+    Entity,
+    Event,
+    Extractor,
+    Fact,
+    Hits,
+    Message,
+    NamedEntity,
+    Page,
+    Queued,
+    Receipt,
+    Scope,
+    Skipped,
+    Stats,
+    WorkResult,
+)
+from memlite.semantic import Semantic
+from memlite.words import fold, read_query
+
+Instant = datetime | date | str
+Place = tuple[str, tuple[int, ...]]  # a condition over the scopes alias `s`, and its bindings
+
+EXTRACTION_OFF = (
+    "no extractor was found, so no facts are learnt; `memlite models pull default` gets one, "
+    "`memlite work` then learns from what is queued"
+)
+_SWITCHED_OFF = "extraction was switched off (extractor=False); a Memory with an extractor and its `work()` go on"
+_EXTRACT = ("now", "later", "never")
+_LIMIT = 1000  # most hits, facts or events of one answer
+_SHORTEST_PREFIX = 4
+
+
+class Memory:
+    """One SQLite file of messages, facts and entities.
+
+    path: the file, made if it is missing; by default `memory.db` in the platform's data folder, ":memory:" for
+    none. embedder: a GGUF file, "sentence-transformers/NAME", an object with `embed`, None for the one that
+    `memlite models` shows, False for none. extractor: likewise a GGUF chat model. timezone: of naive times,
+    an IANA name or a tzinfo; by default the machine's. n_threads: for both models. lease_seconds: how long a
+    worker may take for one batch before another may try.
+
+    Usable from any thread and after a fork. Raises FileError where the file cannot be used and ModelError
+    where a model that was asked for cannot.
+    """
+
+    def __init__(
+        self,
+        path: str | Path | None = None,
+        *,
+        embedder: embed.Choice = None,
+        extractor: extract.Choice = None,
+        timezone: str | tzinfo | None = None,
+        n_threads: int = 1,
+        lease_seconds: float = 600.0,
+    ) -> None:
+        self._zone = _zone(timezone)
+        self._database = Database(path if path is not None else default_path())
+        try:
+            self._semantic = Semantic(self._database, embedder, n_threads)
+            self._extractor = extract.open_extractor(extractor, n_threads=n_threads)
+        except BaseException:
+            self._database.close()
+            raise
+        self._lease_ms = int(lease_seconds * 1000)
+        self._bound: Scope | None = None
+
+    # -- writing ---------------------------------------------------------------------------------
+
+    def add(
+        self,
+        messages: conversation.Given,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        kind: str | None = None,
+        observed_at: Instant | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        extract: Literal["now", "later", "never"] = "now",
+        instructions: str | None = None,
+        expires_at: Instant | None = None,
+    ) -> AddResult:
+        """Store messages at once, then learn facts and entities from them.
+
+        messages: a text, a message or a list (see `conversation.read`). At least one id says whose memory this
+        is. kind: a name for the facts ("procedural", ...). observed_at: when it was said, now by default.
+        extract: "now" waits for the model, "later" leaves it to `work()`, "never" stores only. instructions:
+        what to look for. expires_at: when the facts stop counting.
+
+        A failing model does not lose the messages: the status is then "queued" and `reason` says why.
+        Raises InvalidInputError before anything is stored.
+        """
+        scope = self._ids(user_id, agent_id, run_id)
+        if extract not in _EXTRACT:
+            raise InvalidInputError(f"extract is {extract!r}, expected one of {', '.join(_EXTRACT)}.")
+        observed = self._instant(observed_at, "observed_at") or (instants.now(), _local_offset(self._zone))
+        new = conversation.read(messages, observed, self._zone)
+        expires = self._instant(expires_at, "expires_at")
+        timings: dict[str, float] = {}
+        with timed(timings, "store"):
+            batch, stored, repeated = self._append(
+                scope,
+                new,
+                filters.check_metadata(metadata),
+                waits=extract != "never",
+                kind=_text("kind", kind),
+                instructions=_text("instructions", instructions),
+                expires_at=expires[0] if expires else None,
+            )
+        learnt, reason = Learnt(skipped=repeated, timings=timings), None
+        if extract != "later":
+            with timed(timings, "embed_messages"):
+                self._semantic.catch_up("message", [id_ for id_, _ in stored])
+        if extract == "now":
+            reason = self._learn_now(batch.id, learnt)
+        return self._result(batch, learnt, [uid for _, uid in stored], reason)
+
+    def remember(
+        self,
+        facts: str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]],
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        kind: str | None = None,
+        observed_at: Instant | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        expires_at: Instant | None = None,
+    ) -> AddResult:
+        """Store facts the caller already knows; no model reads them. All of them, or none.
+
+        facts: texts, or dicts with "text" and any of entities, event, by, kind, metadata, observed_at,
+        valid_from, expires_at, confidence, replaces and continues (ids of facts), source (ids of messages).
+        Names are found by rule where no entities are given.
+        Raises InvalidInputError for a fact that cannot be used, NotFoundError for an id that is not in scope.
+        """
+        scope = self._ids(user_id, agent_id, run_id)
+        observed = self._instant(observed_at, "observed_at") or (instants.now(), _local_offset(self._zone))
+        expires = self._instant(expires_at, "expires_at")
+        given = remembered.read(
+            facts,
+            observed=observed,
+            zone=self._zone,
+            kind=_text("kind", kind),
+            metadata=filters.check_metadata(metadata),
+            expires_at=expires[0] if expires else None,
+        )
+        learnt = Learnt()
+        with self._database.read() as db:
+            # What a fact replaces may have been learnt in another run of the same root.
+            place = _within(scopes.reach(db, self._bound or scopes.root_of(scope)))
+            candidates = [
+                fact.candidate(lambda id_: self._find_fact(db, id_, place), lambda id_: self._find_message(db, id_, place))
+                for fact in given
+            ]
+        with timed(learnt.timings, "embed"):
+            texts, names = learn.embed_candidates(self._semantic, candidates)
+        with timed(learnt.timings, "write"), self._database.write() as db:
+            stored = scopes.intern(db, scope)
+            batch = batches.insert(db, stored.id, "done", instants.now())
+            learn.store(db, stored, batch.id, candidates, learnt, texts, names, "caller", across_runs=False)
+        return self._result(batch, learnt, [], None)
+
+    def update(
+        self,
+        id: str,
+        *,
+        text: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        kind: str | None = None,
+        expires_at: Instant | None | EllipsisType = ...,
+    ) -> Fact:
+        """Change a fact under its id; what is not given stays. Earlier texts are kept in the file's history.
+
+        metadata replaces the whole of it; expires_at=None takes the expiry away.
+        Raises NotFoundError, and InvalidInputError for an empty text or one that another fact already has.
+        """
+        if text is not None:
+            text = remembered.fact_text(text, "the update")
+        expires = None if expires_at is ... else self._instant(expires_at, "expires_at")
+        with self._database.read() as db:
+            row_id = self._find_fact(db, id, self._place(db))
+            before = self._facts(db, [row_id])[0]
+            old_expiry = db.execute("SELECT expires_at FROM facts WHERE id = ?", (row_id,)).get
+        named = before.entities if text is None else _names_in(text, before.entities)
+        new = learn.NewFact(
+            text=before.text if text is None else text,
+            observed_at=0,
+            kind=before.kind if kind is None else _text("kind", kind),
+            metadata=filters.check_metadata(before.metadata if metadata is None else metadata),
+            entities=named,
+            expires_at=old_expiry if expires_at is ... else expires[0] if expires else None,
+        )
+        texts, names = learn.embed_candidates(self._semantic, [learn.Candidate(new)])
+        try:
+            with self._database.write() as db:
+                self._find_fact(db, before.id, self._place(db))  # it may have been deleted meanwhile
+                learn.rewrite(db, row_id, new, texts.get(new.text), names, rename=text is not None)
+        except apsw.ConstraintError as error:
+            raise InvalidInputError(
+                f"another fact of this scope already says {new.text!r}; delete one of the two instead."
+            ) from error
+        with self._database.read() as db:
+            return self._facts(db, [row_id])[0]
+
+    def work(self, limit: int | None = None, progress: Callable[[str], None] | None = None) -> WorkResult:
+        """Drain the queue: extract every waiting batch once, oldest first, then embed what has no vector.
+
+        limit: at most so many batches. progress: called with a line after each step. Safe to run in several
+        processes: each batch is extracted once. A batch that fails stays queued with the reason.
+        """
+        tell = progress or (lambda line: None)
+        done = found = skipped = 0
+        failures: list[str] = []
+        tried: list[int] = []
+        for kind in vectors.KINDS[:2]:
+            self._semantic.catch_up(kind)
+        while self._extractor is not None and (limit is None or len(tried) < limit):
+            worker = batches.worker_name()
+            batch = self._claim(worker, leave=tried)
+            if batch is None:
+                break
+            tried.append(batch.id)
+            learnt = Learnt()
+            error = self._learn_claimed(batch, worker, learnt)
+            if error:
+                failures.append(f"{batch.uid}: {error}")
+            else:
+                done, found, skipped = done + 1, found + len(learnt.facts), skipped + len(learnt.skipped)
+            tell(f"batch {len(tried)}: {error or f'{len(learnt.facts)} facts'}")
+        made = 0
+        for kind in vectors.KINDS:
+            made += self._semantic.catch_up(kind)
+        with self._database.read() as db:
+            waiting = batches.queued(db, *self._place(db))
+        return WorkResult(done, found, skipped, made, len(waiting), tuple(failures), self._notes(bool(waiting)))
+
+    def reembed(self, progress: Callable[[int], None] | None = None) -> int:
+        """Make all vectors of the file anew with this embedder; return how many. Words answer meanwhile."""
+        return self._semantic.rebuild(progress)
+
+    def compact(self) -> None:
+        """Rebuild the word indexes, in the format SQLite before 3.42 reads as well, and give free space back."""
+        self._database.compact()
+
+    def delete(self, id: str, *, keep_messages: bool = False) -> Receipt:
+        """Delete a fact or a message for good: text, words, vectors, mentions, history text.
+
+        A fact takes the messages it was learnt from with it unless keep_messages; a message takes the facts
+        that have no other source. An identifier and a time stay in the history. Raises NotFoundError.
+        """
+        return self._forget(lambda db: self._deletion(db, id, keep_messages))
+
+    def preview_delete(self, id: str, *, keep_messages: bool = False) -> DeletionPreview:
+        """What `delete` would take with it. Raises NotFoundError."""
+        with self._database.read() as db:
+            deletion = self._deletion(db, id, keep_messages)
+            return DeletionPreview(
+                tuple(self._facts(db, deletion.facts)), tuple(messages.fetch(db, deletion.messages).values())
+            )
+
+    def delete_all(
+        self, *, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
+    ) -> Receipt:
+        """Delete every fact and message of a scope for good, the queued ones too."""
+        scope = self._ids(user_id, agent_id, run_id)
+
+        def everything(db: apsw.Connection) -> forget.Deletion:
+            reach = scopes.reach(db, scope)
+            return forget.of_everything(db, reach.sql, reach.bindings) if reach else forget.Deletion((), (), (), ())
+
+        return self._forget(everything)
+
+    # -- reading ---------------------------------------------------------------------------------
+
+    def search(
+        self,
+        query: str,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        limit: int = 10,
+        filters: Mapping[str, Any] | None = None,
+        explain: bool = False,
+        include: Collection[Literal["facts", "messages"]] = ("facts", "messages"),
+    ) -> Hits:
+        """The current facts and messages that answer a query, best first. Any text is a legal query.
+
+        A scope sees everything that has all of its ids: user_id alone sees all of the user's agents and runs.
+        filters: conditions on metadata (see `memlite.filters`). include: "facts", "messages" or both; a message
+        comes only where no returned fact cites it. Raises InvalidInputError.
+        """
+        scope = self._ids(user_id, agent_id, run_id)
+        kinds = _included(include)
+        count = _count("limit", limit)
+        if not isinstance(query, str):
+            raise InvalidInputError(f"query is a {type(query).__name__}, expected a text.")
+        sql, bindings = _compile(filters)
+        read = read_query(query)
+        embedded = self._semantic.embed([query]) if query.strip() else None
+        with self._database.read() as db:
+            reach, entity_reach = scopes.reach(db, scope), scopes.reach_of_entities(db, scope)
+            if reach is None or entity_reach is None:
+                return Hits((), self._notes(False))
+            asked = search.Asked(
+                query=read,
+                vector=embedded[0] if embedded and any(embedded[0]) else None,
+                reach=reach,
+                entity_reach=entity_reach,
+                filter_sql=sql,
+                filter_bindings=bindings,
+                now=instants.now(),
+            )
+            return Hits(tuple(search.find(db, asked, kinds, count, explain)), self._notes(False))
+
+    def get(self, id: str) -> Fact | Message:
+        """A fact or message by its id, or the beginning of it where that is unique. Raises NotFoundError."""
+        with self._database.read() as db:
+            kind, row_id = self._find(db, id, self._place(db))
+            return self._facts(db, [row_id])[0] if kind == "fact" else messages.fetch(db, [row_id])[row_id]
+
+    def get_all(
+        self,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        filters: Mapping[str, Any] | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+        order: Literal["newest", "oldest"] = "newest",
+        past: bool = False,
+    ) -> Page:
+        """One page of current facts. `cursor` is the page's before; each fact comes once, also while others are added.
+
+        past: also facts that were replaced or have expired.
+        """
+        scope = self._ids(user_id, agent_id, run_id)
+        count = _count("limit", limit)
+        if order not in ("newest", "oldest"):
+            raise InvalidInputError(f"order is {order!r}, expected newest or oldest.")
+        if cursor is not None and not (isinstance(cursor, str) and cursor.isdecimal()):
+            raise InvalidInputError(f"cursor is {cursor!r}, expected the cursor of the page before.")
+        sql, bindings = _compile(filters)
+        shown = "f.recorded_to IS NULL AND f.archived_at IS NULL" if past else facts.CURRENT
+        with self._database.read() as db:
+            reach = scopes.reach(db, scope)
+            if reach is None:
+                return Page((), None)
+            ids = facts.page(
+                db,
+                f"{reach.sql} AND {shown} AND {sql}",
+                (*reach.bindings, *bindings),
+                after=int(cursor) if cursor else None,
+                newest_first=order == "newest",
+                limit=count + 1,
+            )
+            more = len(ids) > count
+            return Page(tuple(self._facts(db, ids[:count])), str(ids[count - 1]) if more else None)
+
+    def history(
+        self,
+        id: str | None = None,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        limit: int = 100,
+    ) -> list[Event]:
+        """What happened to a fact, oldest first; or, without an id, in a scope, newest first.
+
+        A deleted fact's events remain without words. Raises NotFoundError.
+        """
+        with self._database.read() as db:
+            if id is not None:
+                found = history.find(db, _prefix(id), *self._place(db))
+                return history.of_fact(db, _only(id, "fact", [(0, uid) for uid in found])[1])
+            reach = scopes.reach(db, self._ids(user_id, agent_id, run_id))
+            return history.of_reach(db, reach.sql, reach.bindings, _count("limit", limit)) if reach else []
+
+    def entities(
+        self,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        limit: int = 100,
+    ) -> list[Entity]:
+        """The entities that current facts of a scope mention, the most mentioned first."""
+        scope = self._ids(user_id, agent_id, run_id)
+        with self._database.read() as db:
+            reach = scopes.reach(db, scope)
+            if reach is None:
+                return []
+            return entities.listed(db, facts.CURRENT, reach.sql, reach.bindings, _count("limit", limit))
+
+    def stats(self) -> Stats:
+        """Counts of the whole file, or of a bound scope, and what is off."""
+        with self._database.read() as db:
+            sql, bindings = self._place(db)
+            counts = [
+                db.execute(statement.format(sql=sql, current=facts.CURRENT), bindings).get
+                for statement in (
+                    "SELECT count(*) FROM facts f JOIN scopes s ON s.id = f.scope_id WHERE {sql} AND {current}",
+                    """SELECT count(*) FROM facts f JOIN scopes s ON s.id = f.scope_id
+                       WHERE {sql} AND f.recorded_to IS NULL AND NOT {current}""",
+                    "SELECT count(*) FROM messages m JOIN scopes s ON s.id = m.scope_id WHERE {sql}",
+                    """SELECT count(DISTINCT n.entity_id) FROM mentions n JOIN facts f ON f.id = n.fact_id
+                       JOIN scopes s ON s.id = f.scope_id WHERE {sql} AND {current}""",
+                )
+            ]
+            waiting = tuple(Queued(*row) for row in batches.queued(db, sql, bindings))
+            size = db.execute("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size").get
+            return Stats(
+                *counts,
+                queued=waiting,
+                without_vector=self._semantic.missing(db),
+                embedder=self._semantic.name(),
+                extractor=self._extractor.name if self._extractor else None,
+                bytes=size,
+                path=str(self._database.path),
+                notes=self._notes(bool(waiting)),
+            )
+
+    # -- handles ---------------------------------------------------------------------------------
+
+    def scope(
+        self, *, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
+    ) -> Memory:
+        """A handle on the same file that cannot see or write outside these ids. Closing it closes nothing."""
+        handle = copy.copy(self)
+        handle._bound = self._ids(user_id, agent_id, run_id)
+        return handle
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self._database.path
+
+    def close(self) -> None:
+        """Close the file and free the models. May be called twice; nothing else may be called afterwards."""
+        if self._bound is not None:
+            return
+        self._database.close()
+        for model in (self._semantic.embedder, self._extractor):
+            close = getattr(model, "close", None)
+            if callable(close):
+                close()
+
+    def __enter__(self) -> Memory:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # -- one layer down --------------------------------------------------------------------------
+
+    def _append(
+        self,
+        scope: Scope,
+        new: Sequence[messages.NewMessage],
+        metadata: str,
+        *,
+        waits: bool,
+        kind: str,
+        instructions: str,
+        expires_at: int | None,
+    ) -> tuple[batches.Batch, list[tuple[int, str]], list[Skipped]]:
+        """Store the messages in one transaction: the batch, the new rows, and those that were there already."""
+        stored: list[tuple[int, str]] = []
+        repeated: list[Skipped] = []
+        learnable = any(message.role in learn.LEARNT_ROLES for message in new)
+        state = "stored" if not waits else "queued" if learnable else "done"
+        with self._database.write() as db:
+            row = scopes.intern(db, scope)
+            now = instants.now()
+            batch: batches.Batch | None = None
+            earlier: int | None = None
+            for message in new:
+                known = messages.by_caller_id(db, row.id, message.caller_id) if message.caller_id else None
+                if known:
+                    uid, content, earlier = known
+                    if content != message.content:
+                        raise InvalidInputError(
+                            f"the message id {message.caller_id!r} stands for another text in this scope "
+                            f"({content[:60]!r}); an id names one message. Nothing was stored."
+                        )
+                    repeated.append(Skipped(message.content, "message already stored", uid))
+                    continue
+                batch = batch or batches.insert(
+                    db,
+                    row.id,
+                    state,
+                    now,
+                    kind=kind,
+                    instructions=instructions,
+                    metadata=metadata,
+                    expires_at=expires_at,
+                )
+                stored.append(messages.insert(db, row.id, batch.id, message, metadata, now))
+            if batch is None:
+                assert earlier is not None  # there was at least one message, and none of them was new
+                batch = batches.fetch(db, earlier)[0]
+        return batch, stored, repeated
+
+    def _learn_now(self, batch_id: int, learnt: Learnt) -> str | None:
+        """Extract one batch while the caller waits; return why it stays queued, or None when it is done."""
+        worker = batches.worker_name()
+        deadline = time.monotonic() + self._lease_ms / 1000
+        pause = 0.01
+        while True:
+            with self._database.read() as db:
+                _, state, _ = batches.fetch(db, batch_id)
+            if state != "queued":
+                # Another worker was faster: its facts are this batch's facts.
+                with self._database.read() as db:
+                    learnt.facts = facts.of_batch(db, batch_id)
+                return None
+            if self._extractor is None:
+                return EXTRACTION_OFF
+            batch = self._claim(worker, only=batch_id)
+            if batch is not None:
+                try:
+                    return self._learn_claimed(batch, worker, learnt)
+                except learn.ClaimLostError:
+                    continue
+            if time.monotonic() > deadline:
+                return "another batch of this scope is still being extracted; `memlite work` goes on with this one"
+            time.sleep(pause)
+            pause = min(2 * pause, 0.2)
+
+    def _claim(self, worker: str, *, only: int | None = None, leave: Collection[int] = ()) -> batches.Batch | None:
+        with self._database.write() as db:
+            sql, bindings = self._place(db)
+            return batches.claim(db, worker, instants.now(), self._lease_ms, sql, bindings, only=only, leave=leave)
+
+    def _learn_claimed(self, batch: batches.Batch, worker: str, learnt: Learnt) -> str | None:
+        """Extract a claimed batch; return the reason when it goes back to the queue."""
+        assert self._extractor is not None
+        try:
+            found = learn.learn(self._database, self._semantic, self._extractor, batch, worker)
+        except (ExtractionError, ModelMissingError) as error:
+            self._release(batch, worker, str(error))
+            return str(error)
+        except BaseException as error:
+            self._release(batch, worker, f"{type(error).__name__}: {error}")
+            raise
+        learnt.facts, learnt.skipped = found.facts, learnt.skipped + found.skipped
+        learnt.timings.update(found.timings)
+        return None
+
+    def _release(self, batch: batches.Batch, worker: str, error: str) -> None:
+        with self._database.write() as db:
+            batches.release(db, batch.id, worker, error)
+
+    def _result(
+        self, batch: batches.Batch, learnt: Learnt, stored: Sequence[str], reason: str | None
+    ) -> AddResult:
+        with self._database.read() as db:
+            _, state, error = batches.fetch(db, batch.id)
+            new = tuple(self._facts(db, learnt.facts))
+        if state == "queued":
+            reason = reason or error or "extraction was left for later; `memlite work` does it"
+        return AddResult(
+            status=state,
+            batch=batch.uid,
+            facts=new,
+            skipped=tuple(learnt.skipped),
+            messages=tuple(stored),
+            reason=reason if state == "queued" else None,
+            notes=self._notes(False),
+            timings={step: round(ms, 2) for step, ms in learnt.timings.items()},
+        )
+
+    def _forget(self, plan: Callable[[apsw.Connection], forget.Deletion]) -> Receipt:
+        with self._database.write() as db:
+            deletion = plan(db)
+            gone_facts = [fact.id for fact in self._facts(db, deletion.facts)]
+            gone_messages = [message.id for message in messages.fetch(db, deletion.messages).values()]
+            forget.carry_out(db, deletion, instants.now(), "caller")
+        truncated = self._database.truncate_wal()
+        notes = () if truncated else (
+            "another process reads the file, so its write-ahead log still holds the deleted bytes; "
+            "they go when it closes, or with `memlite doctor --compact`",
+        )
+        return Receipt(
+            tuple(gone_facts), tuple(gone_messages), len(deletion.versions), len(deletion.entities), truncated, notes
+        )
+
+    def _deletion(self, db: apsw.Connection, id: str, keep_messages: bool) -> forget.Deletion:
+        kind, row_id = self._find(db, id, self._place(db))
+        if kind == "fact":
+            return forget.of_facts(db, [row_id], keep_messages)
+        return forget.of_messages(db, [row_id])
+
+    def _ids(self, user_id: object, agent_id: object, run_id: object) -> Scope:
+        return scopes.read_ids(user_id, agent_id, run_id, self._bound)
+
+    def _place(self, db: apsw.Connection) -> Place:
+        """What this handle sees, as a condition over the scopes alias `s`: the whole file, or its bound scope."""
+        return _within(scopes.reach(db, self._bound)) if self._bound else ("1", ())
+
+    def _find(self, db: apsw.Connection, id: str, place: Place) -> tuple[Literal["fact", "message"], int]:
+        in_facts = facts.find(db, _prefix(id), *place)
+        row = _only(id, "fact or message", in_facts + messages.find(db, _prefix(id), *place))
+        return ("fact" if row in in_facts else "message"), row[0]
+
+    def _find_fact(self, db: apsw.Connection, id: str, place: Place) -> int:
+        return _only(id, "fact", facts.find(db, _prefix(id), *place))[0]
+
+    def _find_message(self, db: apsw.Connection, id: str, place: Place) -> int:
+        return _only(id, "message", messages.find(db, _prefix(id), *place))[0]
+
+    def _facts(self, db: apsw.Connection, ids: Sequence[int]) -> list[Fact]:
+        named = entities.of_facts(db, "[" + ",".join(map(str, ids)) + "]")
+        return list(facts.fetch(db, ids, named).values())
+
+    def _instant(self, value: object, name: str) -> tuple[int, int] | None:
+        return None if value is None else instants.read(value, self._zone, name)
+
+    def _notes(self, waiting: bool) -> tuple[str, ...]:
+        notes = [self._semantic.note] if self._semantic.note else []
+        if waiting and self._extractor is None:
+            notes.append(EXTRACTION_OFF)
+        return tuple(notes)
+
+
+def default_path() -> Path:
+    """The file that is used when none is given: memory.db in the platform's folder for user data."""
+    return platformdirs.user_data_path("memlite", appauthor=False) / "memory.db"
+
+
+def _within(reach: scopes.Reach | None) -> Place:
+    """A scope's condition; one that nothing was ever written to admits no row."""
+    return (reach.sql, reach.bindings) if reach else ("0", ())
+
+
+def _zone(zone: str | tzinfo | None) -> tzinfo | None:
+    if zone is None or isinstance(zone, tzinfo):
+        return zone
+    try:
+        return zoneinfo.ZoneInfo(zone)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError, TypeError) as error:
+        raise InvalidInputError(
+            f"timezone is {zone!r}, expected an IANA name such as Europe/Lisbon or a tzinfo "
+            "(on Windows: pip install tzdata)."
+        ) from error
+
+
+def _local_offset(zone: tzinfo | None) -> int:
+    offset = datetime.now(zone).astimezone(zone).utcoffset()
+    return int(offset.total_seconds() // 60) if offset else 0
+
+
+def _text(name: str, value: object) -> str:
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise InvalidInputError(f"{name} is a {type(value).__name__}, expected a text.")
+    scopes.check_text(name, value)
+    return value.strip()
+
+
+def _names_in(text: str, before: Sequence[NamedEntity]) -> tuple[NamedEntity, ...]:
+    """The entities of a rewritten fact: those of the old text the new one still names, and names found by rule."""
+    kept = {fold(entity.name): entity for entity in before if fold(entity.name) in fold(text)}
+    return tuple((kept | {fold(e.name): kept.get(fold(e.name), e) for e in remembered.named_by_rule(text)}).values())
+
+
+def _included(include: object) -> tuple[str, ...]:
+    names = (include,) if isinstance(include, str) else tuple(include) if isinstance(include, Collection) else ()
+    if not names or any(name not in search.LANES for name in names):
+        raise InvalidInputError(f"include is {include!r}, expected {' and/or '.join(search.LANES)}.")
+    return tuple(dict.fromkeys(names))
+
+
+def _count(name: str, value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _LIMIT:
+        raise InvalidInputError(f"{name} is {value!r}, expected a whole number from 1 to {_LIMIT}.")
+    return value
+
+
+def _compile(conditions: Mapping[str, Any] | None) -> tuple[str, list[Any]]:
+    """A metadata filter as SQL. Facts and messages both call the column so, and nothing they are joined with does."""
+    return filters.compile_filter(conditions, "metadata")
+
+
+def _prefix(id: object) -> str:
+    if not isinstance(id, str) or not id.strip():
+        raise InvalidInputError(f"id is {id!r}, expected the id of a fact or message.")
+    prefix = id.strip().lower()
+    if len(prefix) < _SHORTEST_PREFIX:
+        raise InvalidInputError(f"id is {id!r}; give at least its first {_SHORTEST_PREFIX} characters.")
+    return prefix
+
+
+def _only(id: str, what: str, found: Sequence[tuple[int, str]]) -> tuple[int, str]:
+    exact = [row for row in found if row[1] == id.strip().lower()]
+    if len(exact or found) == 1:
+        return (exact or found)[0]
+    if not found:
+        raise NotFoundError(f"no {what} {id!r} is visible here; `memlite list` shows the ids of facts.")
+    raise NotFoundError(f"{id!r} begins the ids of several: {', '.join(uid for _, uid in found)}. Give more of it.")

@@ -1,0 +1,171 @@
+"""The messages table: every turn as it was said, and the window before a batch."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import apsw
+
+from memlite import instants
+from memlite.records import Message, Scope
+from memlite.words import bigrams, digest
+
+WINDOW = 10  # messages of the exact scope shown to the extractor before the new ones
+
+# A message whose facts are all past must not bring back by its words what was replaced or archived.
+# `{current}` is a condition over the facts alias `f`.
+_NOT_PAST = """
+(NOT EXISTS (SELECT 1 FROM sources r WHERE r.message_id = m.id)
+ OR EXISTS (SELECT 1 FROM sources r JOIN facts f ON f.id = r.fact_id WHERE r.message_id = m.id AND {current}))
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class NewMessage:
+    """A validated turn, not yet stored. Instants are UTC milliseconds, the offset minutes."""
+
+    role: str
+    name: str
+    content: str
+    observed_at: int
+    observed_offset: int
+    caller_id: str | None = None
+
+
+def insert(
+    db: apsw.Connection, scope_id: int, batch_id: int, message: NewMessage, metadata: str, now: int
+) -> tuple[int, str]:
+    """Store one message; return its row id and id."""
+    uid = uuid.uuid4().hex
+    db.execute(
+        """
+        INSERT INTO messages(uid, scope_id, batch_id, caller_id, role, name, content, hash, bigrams, metadata,
+                             observed_at, observed_offset, created_at)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        """,
+        (
+            uid,
+            scope_id,
+            batch_id,
+            message.caller_id,
+            message.role,
+            message.name,
+            message.content,
+            digest(message.content),
+            bigrams(message.content),
+            metadata,
+            message.observed_at,
+            message.observed_offset,
+            now,
+        ),
+    )
+    return db.last_insert_rowid(), uid
+
+
+def by_caller_id(db: apsw.Connection, scope_id: int, caller_id: str) -> tuple[str, str, int] | None:
+    """The message a caller's own id stands for in a scope: (id, content, batch row id)."""
+    return db.execute(
+        "SELECT uid, content, batch_id FROM messages WHERE scope_id = ? AND caller_id = ?", (scope_id, caller_id)
+    ).fetchone()
+
+
+def of_batch(db: apsw.Connection, batch_id: int) -> list[int]:
+    """The row ids of a batch's messages, in the order they were said."""
+    return [id_ for (id_,) in db.execute("SELECT id FROM messages WHERE batch_id = ? ORDER BY id", (batch_id,))]
+
+
+def window(db: apsw.Connection, scope_id: int, before: int) -> list[int]:
+    """The row ids of the last messages of the exact scope below `before`, in order.
+
+    By row id, not by time: equal times are common, and a batch drained later sees what it would have seen.
+    """
+    rows = db.execute(
+        """
+        SELECT id FROM (SELECT id FROM messages WHERE scope_id = ? AND id < ? ORDER BY id DESC LIMIT ?) ORDER BY id
+        """,
+        (scope_id, before, WINDOW),
+    )
+    return [id_ for (id_,) in rows]
+
+
+def fetch(db: apsw.Connection, ids: Iterable[int]) -> dict[int, Message]:
+    """Messages by row id, in the order given."""
+    wanted = list(ids)
+    rows = db.execute(
+        """
+        SELECT m.id, m.uid, s.user_id, s.agent_id, s.run_id, b.uid, m.role, m.name, m.content, m.metadata,
+               m.observed_at, m.observed_offset, m.created_at, m.caller_id
+        FROM messages m JOIN scopes s ON s.id = m.scope_id JOIN batches b ON b.id = m.batch_id
+        WHERE m.id IN (SELECT value FROM json_each(?))
+        """,
+        (json.dumps(wanted),),
+    )
+    found = {
+        row[0]: Message(
+            id=row[1],
+            scope=Scope(row[2], row[3], row[4]),
+            batch=row[5],
+            role=row[6],
+            name=row[7],
+            content=row[8],
+            metadata=json.loads(row[9]),
+            observed_at=instants.local(row[10], row[11]),
+            created_at=instants.local(row[12]),
+            caller_id=row[13],
+        )
+        for row in rows
+    }
+    return {id_: found[id_] for id_ in wanted if id_ in found}
+
+
+def existing(db: apsw.Connection, ids: Iterable[int]) -> tuple[int, ...]:
+    """Those of the row ids that are still there."""
+    rows = db.execute(
+        "SELECT id FROM messages WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id", (json.dumps(list(ids)),)
+    )
+    return tuple(id_ for (id_,) in rows)
+
+
+def find(db: apsw.Connection, prefix: str, sql: str, bindings: Sequence[object]) -> list[tuple[int, str]]:
+    """Messages whose id begins with `prefix`, within a scope: up to three (row id, id)."""
+    return db.execute(
+        f"""
+        SELECT m.id, m.uid FROM messages m JOIN scopes s ON s.id = m.scope_id
+        WHERE m.uid >= ? AND m.uid < ? || 'g' AND {sql} LIMIT 3
+        """,
+        (prefix, prefix, *bindings),
+    ).fetchall()
+
+
+def in_reach(db: apsw.Connection, sql: str, bindings: Sequence[object]) -> list[int]:
+    """The row ids of all messages of a scope."""
+    rows = db.execute(f"SELECT m.id FROM messages m JOIN scopes s ON s.id = m.scope_id WHERE {sql}", bindings)
+    return [id_ for (id_,) in rows]
+
+
+def visible(current: str) -> str:
+    """The condition over the alias `m` under which a message is a default hit."""
+    return _NOT_PAST.format(current=current)
+
+
+def of_facts(db: apsw.Connection, fact_ids: str) -> dict[int, list[int]]:
+    """The row ids of the messages behind each fact. `fact_ids`: a JSON array of row ids."""
+    found: dict[int, list[int]] = {}
+    rows = db.execute(
+        """
+        SELECT fact_id, message_id FROM sources WHERE fact_id IN (SELECT value FROM json_each(?))
+        ORDER BY fact_id, message_id
+        """,
+        (fact_ids,),
+    )
+    for fact_id, message_id in rows:
+        found.setdefault(fact_id, []).append(message_id)
+    return found
+
+
+def delete(db: apsw.Connection, ids: str) -> None:
+    """Delete messages, their words with them. `ids`: a JSON array of row ids."""
+    db.execute("DELETE FROM messages WHERE id IN (SELECT value FROM json_each(?))", (ids,))

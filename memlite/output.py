@@ -1,0 +1,170 @@
+"""How results look: the library's keys as JSON, or lines and small tables for people."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from memlite.records import AddResult, Entity, Event, Explain, Fact, Hit, Message, Receipt, Scope, Stats
+
+_ID = 8  # characters of an id shown to people; any unique prefix is accepted back
+
+
+def as_json(value: Any) -> Any:
+    """A record as plain JSON values: dataclass fields by name, a scope as its three ids, instants as ISO 8601."""
+    if isinstance(value, Hit):
+        shown = {"kind": value.kind, "id": value.id, "text": value.text, "score": round(value.score, 6)}
+        explain = None if value.explain is None else as_json(value.explain)
+        record = {k: v for k, v in as_json(value.record).items() if k not in ("id", "text", "content", "sources", "kind")}
+        return {**shown, "explain": explain, **record, "sources": as_json(value.sources)}
+    if isinstance(value, Explain):
+        return {f.name: _rounded(as_json(getattr(value, f.name))) for f in fields(value)}
+    if is_dataclass(value) and not isinstance(value, type):
+        found: dict[str, Any] = {}
+        for f in fields(value):
+            item = getattr(value, f.name)
+            if isinstance(item, Scope):
+                found |= {"user_id": item.user_id, "agent_id": item.agent_id, "run_id": item.run_id}
+            else:
+                found[f.name] = as_json(item)
+        return found
+    if isinstance(value, datetime):
+        return value.isoformat(timespec="milliseconds")
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, Mapping):
+        return {str(key): as_json(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [as_json(item) for item in value]
+    return value
+
+
+def dump(value: Any) -> str:
+    """JSON on one line, every script readable."""
+    return json.dumps(as_json(value), ensure_ascii=False)
+
+
+def short(id_: str) -> str:
+    """The beginning of an id that people see and type."""
+    return id_[:_ID]
+
+
+def fact_lines(fact: Fact) -> list[str]:
+    """One fact: its id, text and, indented, what is known of it."""
+    about = [f"by {fact.by}"] if fact.by else []
+    if fact.event_start:
+        about.append("on " + fact.event_start + (f" to {fact.event_end}" if fact.event_end != fact.event_start else ""))
+    if fact.entities:
+        about.append("names " + ", ".join(f"{e.name} ({e.type})" for e in fact.entities))
+    if fact.kind:
+        about.append(f"kind {fact.kind}")
+    if fact.metadata:
+        about.append("metadata " + json.dumps(dict(fact.metadata), ensure_ascii=False))
+    if not fact.current:
+        about.append("past")
+    lines = [f"{short(fact.id)}  {_one_line(fact.text)}"]
+    return lines + [f"          {'; '.join(about)}"] if about else lines
+
+
+def message_line(message: Message) -> str:
+    """One message: its id, who said it when, and what."""
+    when = message.observed_at.strftime("%Y-%m-%d %H:%M")
+    return f"{short(message.id)}  {when}  {message.name or message.role}: {_one_line(message.content)}"
+
+
+def added_lines(result: AddResult) -> list[str]:
+    """What an add did: facts learnt, what was skipped and why, and what is still to come."""
+    lines = [line for fact in result.facts for line in fact_lines(fact)]
+    for skipped in result.skipped:
+        existing = f" (as {short(skipped.existing)})" if skipped.existing else ""
+        lines.append(f"skipped   {_one_line(skipped.text)}\n          {skipped.reason}{existing}")
+    count = len(result.messages)
+    counted = f"{count} message{'' if count == 1 else 's'} stored, " if count else ""
+    facts = len(result.facts)
+    lines.append(f"{result.status}: {counted}{facts} fact{'' if facts == 1 else 's'} learnt (batch {short(result.batch)})")
+    if result.reason:
+        lines.append(f"          {result.reason}")
+    return lines
+
+
+def hit_lines(hit: Hit) -> list[str]:
+    """One hit with its score, and under it why it was chosen and which messages stand behind it."""
+    who = f"{hit.record.name or hit.record.role}: " if isinstance(hit.record, Message) else ""
+    lines = [f"{hit.score:.3f}  {hit.kind:<7}  {short(hit.id)}  {who}{_one_line(hit.text)}"]
+    if hit.explain:
+        semantic = "off" if hit.explain.semantic is None else f"{hit.explain.semantic:.2f}"
+        parts = [f"meaning {semantic}", f"words {hit.explain.keyword:.2f}", f"names {hit.explain.entity:.2f}"]
+        if hit.explain.exact:
+            parts.append(f"exact {hit.explain.exact:.2f}")
+        if hit.explain.words:
+            parts.append("matched " + ", ".join(hit.explain.words))
+        if hit.explain.entities:
+            parts.append("about " + ", ".join(hit.explain.entities))
+        lines.append("       " + "; ".join(parts))
+        lines += [f"       from {message_line(source)}" for source in hit.sources]
+    return lines
+
+
+def event_line(event: Event) -> str:
+    """One event of the history."""
+    line = f"{event.at:%Y-%m-%d %H:%M:%S}  {event.action:<9}  {short(event.fact)}"
+    if event.actor:
+        line += f"  by {event.actor}"
+    if event.before and event.after and event.before.get("text") != event.after.get("text"):
+        line += f"  {_one_line(str(event.before.get('text')))} -> {_one_line(str(event.after.get('text')))}"
+    return line + (f"  ({event.reason})" if event.reason else "")
+
+
+def entity_line(entity: Entity) -> str:
+    """One entity and how often it is mentioned."""
+    also = f" (also {', '.join(entity.aliases)})" if entity.aliases else ""
+    return f"{entity.facts:>5}  {entity.type:<12}  {entity.name}{also}"
+
+
+def receipt_lines(receipt: Receipt) -> list[str]:
+    """What a deletion took."""
+    gone = [
+        f"{len(receipt.facts)} fact(s)",
+        f"{len(receipt.messages)} message(s)",
+        f"{receipt.versions} earlier version(s)",
+        f"{receipt.entities} entity(ies)",
+    ]
+    return ["deleted " + ", ".join(gone), *receipt.notes]
+
+
+def stats_lines(stats: Stats) -> list[str]:
+    """A file's counts as a small table."""
+    rows = [
+        ("file", stats.path),
+        ("size", f"{stats.bytes / 1e6:.2f} MB"),
+        ("facts", f"{stats.facts} current, {stats.past_facts} past"),
+        ("messages", str(stats.messages)),
+        ("entities", str(stats.entities)),
+        ("queue", f"{len(stats.queued)} batch(es)"),
+        ("without vector", str(stats.without_vector)),
+        ("embedder", stats.embedder or "none"),
+        ("extractor", stats.extractor or "none"),
+    ]
+    lines = table(rows)
+    for queued in stats.queued[:5]:
+        lines.append(f"  {short(queued.batch)} tried {queued.attempts} time(s) {queued.error}".rstrip())
+    return lines
+
+
+def table(rows: Iterable[Sequence[str]]) -> list[str]:
+    """Rows as aligned columns."""
+    rows = [tuple(row) for row in rows]
+    widths = [max(len(cell) for cell in column) for column in zip(*rows)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
+
+
+def _rounded(value: Any) -> Any:
+    return round(value, 6) if isinstance(value, float) else value
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,191 @@
+"""What callers hand to remember(): ready facts, as texts or dicts, read into candidates."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import tzinfo
+from typing import Any
+
+from memlite import filters, ground, instants
+from memlite.entities import UNKNOWN
+from memlite.errors import InvalidInputError
+from memlite.facts import NewFact
+from memlite.learn import Candidate, event_days
+from memlite.records import NamedEntity
+from memlite.scopes import check_text
+from memlite.words import fold
+
+Given = str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]]
+
+KEYS = (
+    "text",
+    "entities",
+    "event",
+    "by",
+    "kind",
+    "metadata",
+    "observed_at",
+    "valid_from",
+    "expires_at",
+    "confidence",
+    "replaces",
+    "continues",
+    "source",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """A validated fact whose replaces, continues and source are still the ids the caller gave."""
+
+    fact: NewFact
+    replaces: tuple[str, ...]
+    continues: tuple[str, ...]
+    source: tuple[str, ...]
+
+    def candidate(self, fact_row: Callable[[str], int], message_row: Callable[[str], int]) -> Candidate:
+        """Look the ids up; the two functions raise NotFoundError for an id that is not in scope."""
+        sources = tuple(message_row(id_) for id_ in self.source)
+        return Candidate(
+            NewFact(**{name: getattr(self.fact, name) for name in NewFact.__slots__} | {"sources": sources}),
+            tuple(fact_row(id_) for id_ in self.replaces),
+            tuple(fact_row(id_) for id_ in self.continues),
+        )
+
+
+def read(
+    given: Given,
+    *,
+    observed: tuple[int, int],
+    zone: tzinfo | None,
+    kind: str,
+    metadata: str,
+    expires_at: int | None,
+) -> list[Remembered]:
+    """Validate facts; the keyword values hold where a fact does not say its own.
+
+    Raises InvalidInputError naming the fact that cannot be used.
+    """
+    if isinstance(given, (str, Mapping)):
+        given = [given]
+    if not isinstance(given, Sequence) or isinstance(given, (bytes, bytearray)):
+        raise InvalidInputError(f"facts is a {type(given).__name__}, expected a text, a dict or a list of them.")
+    if not given:
+        raise InvalidInputError("facts is empty, expected at least one fact.")
+    return [_fact(item, f"fact {n}", observed, zone, kind, metadata, expires_at) for n, item in enumerate(given, 1)]
+
+
+def fact_text(text: object, where: str) -> str:
+    """A fact's text, trimmed; raises InvalidInputError for anything but words."""
+    if not isinstance(text, str):
+        raise InvalidInputError(f"{where} has a {type(text).__name__} as text, expected one sentence.")
+    check_text(where, text)
+    if not text.strip():
+        raise InvalidInputError(f"{where} has an empty text, expected one sentence.")
+    return text.strip()
+
+
+def named_by_rule(text: str) -> tuple[NamedEntity, ...]:
+    """The names in a text that no model has read; what they name is not known."""
+    names = {fold(name): name for name in reversed(ground.mentioned_names(text)) if fold(name)}
+    return tuple(NamedEntity(name, UNKNOWN) for name in reversed(names.values()))
+
+
+def _fact(
+    item: object,
+    where: str,
+    observed: tuple[int, int],
+    zone: tzinfo | None,
+    kind: str,
+    metadata: str,
+    expires_at: int | None,
+) -> Remembered:
+    if isinstance(item, str):
+        item = {"text": item}
+    if not isinstance(item, Mapping):
+        raise InvalidInputError(f"{where} is a {type(item).__name__}, expected a text or a dict with text.")
+    unknown = [str(key) for key in item if key not in KEYS]
+    if unknown:
+        raise InvalidInputError(f"{where} has the keys {', '.join(unknown)}; known are {', '.join(KEYS)}.")
+
+    def instant(key: str) -> tuple[int, int] | None:
+        return None if item.get(key) is None else instants.read(item[key], zone, f"{key} of {where}")
+
+    text = fact_text(item.get("text"), where)
+    at, offset = instant("observed_at") or observed
+    start, end, precision = _event(item.get("event"), where)
+    valid_from, expires = instant("valid_from"), instant("expires_at")
+    given = item.get("entities")
+    fact = NewFact(
+        text=text,
+        observed_at=at,
+        observed_offset=offset,
+        by=_word(item, "by", where),
+        kind=_word(item, "kind", where) or kind,
+        metadata=metadata if item.get("metadata") is None else filters.check_metadata(item["metadata"]),
+        entities=named_by_rule(text) if given is None else _entities(given, where),
+        confidence=_confidence(item.get("confidence"), where),
+        event_start=start,
+        event_end=end,
+        event_precision=precision,
+        valid_from=valid_from[0] if valid_from else None,
+        expires_at=expires[0] if expires else expires_at,
+    )
+    return Remembered(
+        fact, _ids(item, "replaces", where), _ids(item, "continues", where), _ids(item, "source", where)
+    )
+
+
+def _entities(given: object, where: str) -> tuple[NamedEntity, ...]:
+    if not isinstance(given, Sequence) or isinstance(given, str):
+        raise InvalidInputError(f"{where} has a {type(given).__name__} as entities, expected a list.")
+    found: dict[tuple[str, str], NamedEntity] = {}
+    for item in given:
+        name = item.get("name") if isinstance(item, Mapping) else item
+        type_ = item.get("type", UNKNOWN) if isinstance(item, Mapping) else UNKNOWN
+        if not isinstance(name, str) or not isinstance(type_, str) or not fold(name) or not type_.strip():
+            raise InvalidInputError(f"{where} has the entity {item!r}, expected a name or a dict with name and type.")
+        check_text(f"an entity of {where}", name + type_)
+        entity = NamedEntity(" ".join(name.split()), type_.strip().lower())
+        found.setdefault((fold(entity.name), entity.type), entity)
+    return tuple(found.values())
+
+
+def _event(when: object, where: str) -> tuple[str | None, str | None, str | None]:
+    if when is None:
+        return None, None, None
+    days = event_days(when if isinstance(when, str) else str(when))
+    if days[0] is None:
+        raise InvalidInputError(
+            f"{where} has the event {when!r}, expected a day, month or year such as 2025-05-11, 2025-05, 2025, "
+            "or first/last."
+        )
+    return days
+
+
+def _confidence(value: object, where: str) -> float | None:
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+        raise InvalidInputError(f"{where} has the confidence {value!r}, expected a number from 0 to 1.")
+    return float(value)
+
+
+def _word(item: Mapping[str, Any], key: str, where: str) -> str:
+    value = item.get(key)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise InvalidInputError(f"{where} has a {type(value).__name__} as {key}, expected a text.")
+    check_text(f"{key} of {where}", value)
+    return value.strip()
+
+
+def _ids(item: Mapping[str, Any], key: str, where: str) -> tuple[str, ...]:
+    value = item.get(key)
+    values = [] if value is None else [value] if isinstance(value, str) else value
+    if not isinstance(values, Sequence) or not all(isinstance(v, str) and re.fullmatch(r"\w+", v) for v in values):
+        raise InvalidInputError(f"{where} has {value!r} as {key}, expected an id or a list of ids.")
+    return tuple(values)

@@ -1,0 +1,250 @@
+"""The tables, views and triggers of a memlite file, as an ordered list of migrations.
+
+A released entry of MIGRATIONS never changes; a schema change is a new entry at the end. Everything here
+uses built-in SQLite only, so that stock `sqlite3` can read, search and even delete. The vec0 tables are
+the exception: `vectors.py` makes them once the embedder's dimension is known.
+"""
+
+from __future__ import annotations
+
+APPLICATION_ID = 0x6D656D6C  # "meml", in the header's bytes 68 to 71
+
+# A message as it is indexed and embedded: under its speaker's name, so that "what did Ana say" finds her words.
+SPOKEN = "CASE {0}.name WHEN '' THEN {0}.content ELSE {0}.name || ': ' || {0}.content END"
+
+# Marks (Mn, Mc) are token characters: otherwise every vowel sign would cut a Hindi or Thai word in two.
+_TOKENIZER = "porter unicode61 remove_diacritics 2 categories ''L* N* Co Mn Mc''"
+
+_TABLES = """
+CREATE TABLE scopes(
+  id        INTEGER PRIMARY KEY,
+  user_id   TEXT NOT NULL DEFAULT '',
+  agent_id  TEXT NOT NULL DEFAULT '',
+  run_id    TEXT NOT NULL DEFAULT '',
+  root_id   INTEGER NOT NULL REFERENCES scopes(id),   -- (user, agent), or the run alone where it has neither
+  user_key  INTEGER NOT NULL,                         -- one number for each distinct id: the index's scope terms
+  agent_key INTEGER NOT NULL,
+  run_key   INTEGER NOT NULL,
+  terms     TEXT NOT NULL,
+  UNIQUE(user_id, agent_id, run_id),
+  CHECK(user_id <> '' OR agent_id <> '' OR run_id <> '')
+) STRICT;
+CREATE INDEX scopes_by_agent ON scopes(agent_id);
+CREATE INDEX scopes_by_run ON scopes(run_id);
+CREATE INDEX scopes_by_root ON scopes(root_id);
+
+CREATE TABLE batches(
+  id           INTEGER PRIMARY KEY AUTOINCREMENT,
+  uid          TEXT NOT NULL UNIQUE,
+  scope_id     INTEGER NOT NULL REFERENCES scopes(id),
+  kind         TEXT NOT NULL DEFAULT '',
+  instructions TEXT NOT NULL DEFAULT '',
+  metadata     TEXT NOT NULL DEFAULT '{}' CHECK(json_valid(metadata)),
+  expires_at   INTEGER,
+  created_at   INTEGER NOT NULL,
+  state        TEXT NOT NULL CHECK(state IN ('queued', 'done', 'stored')),
+  attempts     INTEGER NOT NULL DEFAULT 0,
+  error        TEXT NOT NULL DEFAULT '',
+  worker       TEXT,                                   -- a claim: who extracts this batch, and until when
+  lease_until  INTEGER,
+  CHECK((worker IS NULL) = (lease_until IS NULL))
+) STRICT;
+CREATE INDEX batches_queued ON batches(id) WHERE state = 'queued';
+CREATE INDEX batches_claimed ON batches(scope_id) WHERE worker IS NOT NULL;
+
+CREATE TABLE messages(
+  id              INTEGER PRIMARY KEY AUTOINCREMENT,
+  uid             TEXT NOT NULL UNIQUE,
+  scope_id        INTEGER NOT NULL REFERENCES scopes(id),
+  batch_id        INTEGER NOT NULL REFERENCES batches(id),
+  caller_id       TEXT,
+  role            TEXT NOT NULL CHECK(role IN ('user', 'assistant', 'system', 'tool')),
+  name            TEXT NOT NULL DEFAULT '',
+  content         TEXT NOT NULL CHECK(content <> ''),
+  hash            TEXT NOT NULL,
+  bigrams         TEXT NOT NULL DEFAULT '',
+  metadata        TEXT NOT NULL DEFAULT '{}' CHECK(json_valid(metadata)),
+  observed_at     INTEGER NOT NULL,                    -- UTC milliseconds
+  observed_offset INTEGER NOT NULL DEFAULT 0,          -- minutes east of UTC, as it was given
+  created_at      INTEGER NOT NULL,
+  embedded        INTEGER NOT NULL DEFAULT 0 CHECK(embedded IN (0, 1))
+) STRICT;
+CREATE UNIQUE INDEX messages_caller_id ON messages(scope_id, caller_id) WHERE caller_id IS NOT NULL;
+CREATE INDEX messages_by_scope ON messages(scope_id, id);
+CREATE INDEX messages_by_batch ON messages(batch_id);
+CREATE INDEX messages_unembedded ON messages(id) WHERE embedded = 0;
+
+CREATE TABLE facts(
+  id                INTEGER PRIMARY KEY AUTOINCREMENT,
+  uid               TEXT NOT NULL UNIQUE,
+  scope_id          INTEGER NOT NULL REFERENCES scopes(id),
+  batch_id          INTEGER REFERENCES batches(id),
+  text              TEXT NOT NULL CHECK(text <> ''),
+  hash              TEXT NOT NULL,
+  bigrams           TEXT NOT NULL DEFAULT '',
+  live              INTEGER NOT NULL DEFAULT 1 CHECK(live IN (0, 1)),
+  attributed_to     TEXT NOT NULL DEFAULT '',
+  kind              TEXT NOT NULL DEFAULT '',
+  metadata          TEXT NOT NULL DEFAULT '{}' CHECK(json_valid(metadata)),
+  confidence        REAL CHECK(confidence BETWEEN 0 AND 1),
+  model             TEXT NOT NULL DEFAULT '',
+  prompt_version    TEXT NOT NULL DEFAULT '',
+  created_at        INTEGER NOT NULL,
+  observed_at       INTEGER NOT NULL,
+  observed_offset   INTEGER NOT NULL DEFAULT 0,
+  event_start       TEXT,                              -- local calendar days, both included
+  event_end         TEXT,
+  event_precision   TEXT,
+  valid_from        INTEGER NOT NULL,                  -- when it is true
+  valid_to          INTEGER,
+  recorded_to       INTEGER,                           -- when memlite stopped saying it (an update wrote a newer row)
+  last_confirmed_at INTEGER NOT NULL,
+  expires_at        INTEGER,
+  archived_at       INTEGER,
+  embedded          INTEGER NOT NULL DEFAULT 0 CHECK(embedded IN (0, 1)),
+  CHECK(live = 0 OR (valid_to IS NULL AND recorded_to IS NULL AND archived_at IS NULL))
+) STRICT;
+-- Duplicates are impossible by construction: one living fact for each normal form in a scope.
+CREATE UNIQUE INDEX facts_living ON facts(scope_id, hash) WHERE live = 1;
+CREATE INDEX facts_by_scope ON facts(scope_id, id);
+CREATE INDEX facts_by_batch ON facts(batch_id);
+CREATE INDEX facts_unembedded ON facts(id) WHERE embedded = 0;
+
+CREATE TABLE sources(
+  fact_id    INTEGER NOT NULL REFERENCES facts(id) ON DELETE CASCADE,
+  message_id INTEGER NOT NULL REFERENCES messages(id) ON DELETE CASCADE,
+  PRIMARY KEY(fact_id, message_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX sources_by_message ON sources(message_id);
+
+CREATE TABLE entities(
+  id       INTEGER PRIMARY KEY AUTOINCREMENT,
+  uid      TEXT NOT NULL UNIQUE,
+  root_id  INTEGER NOT NULL REFERENCES scopes(id),
+  name     TEXT NOT NULL CHECK(name <> ''),
+  folded   TEXT NOT NULL,                              -- the normalised name
+  type     TEXT NOT NULL,
+  embedded INTEGER NOT NULL DEFAULT 0 CHECK(embedded IN (0, 1)),
+  UNIQUE(root_id, folded, type)
+) STRICT;
+CREATE INDEX entities_unembedded ON entities(id) WHERE embedded = 0;
+
+CREATE TABLE aliases(
+  entity_id INTEGER NOT NULL REFERENCES entities(id) ON DELETE CASCADE,
+  root_id   INTEGER NOT NULL REFERENCES scopes(id),
+  folded    TEXT NOT NULL,
+  name      TEXT NOT NULL,
+  PRIMARY KEY(root_id, folded, entity_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX aliases_by_entity ON aliases(entity_id);
+
+CREATE TABLE mentions(
+  fact_id   INTEGER NOT NULL REFERENCES facts(id) ON DELETE CASCADE,
+  entity_id INTEGER NOT NULL REFERENCES entities(id) ON DELETE CASCADE,
+  name      TEXT NOT NULL,                             -- as this fact writes it
+  position  INTEGER NOT NULL,
+  PRIMARY KEY(fact_id, entity_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX mentions_by_entity ON mentions(entity_id, fact_id);
+
+CREATE TABLE links(
+  from_fact INTEGER NOT NULL REFERENCES facts(id) ON DELETE CASCADE,
+  to_fact   INTEGER NOT NULL REFERENCES facts(id) ON DELETE CASCADE,
+  relation  TEXT NOT NULL CHECK(relation IN ('replaces', 'continues', 'updates')),
+  PRIMARY KEY(from_fact, to_fact, relation),
+  CHECK(from_fact <> to_fact)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX links_to ON links(to_fact, relation);
+
+CREATE TABLE events(
+  id       INTEGER PRIMARY KEY AUTOINCREMENT,
+  fact_uid TEXT NOT NULL,                              -- no foreign key: an event outlives its fact
+  action   TEXT NOT NULL CHECK(action IN
+             ('ADD', 'UPDATE', 'SUPERSEDE', 'EXPIRE', 'ARCHIVE', 'RESTORE', 'DELETE', 'MERGE')),
+  scope_id INTEGER NOT NULL REFERENCES scopes(id),
+  batch_id INTEGER REFERENCES batches(id),
+  actor    TEXT NOT NULL DEFAULT '',
+  reason   TEXT NOT NULL DEFAULT '',
+  before   TEXT CHECK(json_valid(before)),
+  after    TEXT CHECK(json_valid(after)),
+  at       INTEGER NOT NULL
+) STRICT;
+CREATE INDEX events_by_fact ON events(fact_uid);
+CREATE INDEX events_by_scope ON events(scope_id, id);
+CREATE INDEX events_by_batch ON events(batch_id);
+
+CREATE TABLE embedder(
+  id        INTEGER PRIMARY KEY CHECK(id = 1),
+  name      TEXT NOT NULL,
+  dimension INTEGER NOT NULL CHECK(dimension > 0),
+  probes    BLOB NOT NULL                              -- float32 vectors of embed.PROBES, one after the other
+) STRICT;
+
+-- The history is append-only, but for one thing: a deletion blanks the words of what it deletes.
+CREATE TRIGGER events_keep BEFORE UPDATE ON events
+WHEN new.before IS NOT NULL OR new.after IS NOT NULL OR new.reason <> '' OR new.fact_uid <> old.fact_uid
+  OR new.action <> old.action OR new.scope_id <> old.scope_id OR new.at <> old.at
+BEGIN SELECT RAISE(ABORT, 'events are append-only'); END;
+CREATE TRIGGER events_stay BEFORE DELETE ON events
+BEGIN SELECT RAISE(ABORT, 'events are append-only'); END;
+
+-- An entity goes with its last fact.
+CREATE TRIGGER mentions_last AFTER DELETE ON mentions
+WHEN NOT EXISTS (SELECT 1 FROM mentions WHERE entity_id = old.entity_id)
+BEGIN DELETE FROM entities WHERE id = old.entity_id; END;
+
+-- For people who open the file by hand.
+CREATE VIEW current_facts AS
+  SELECT f.uid AS id, s.user_id, s.agent_id, s.run_id, f.text, f.attributed_to AS "by", f.kind,
+         datetime(f.observed_at / 1000, 'unixepoch') AS observed_at, f.event_start, f.metadata
+  FROM facts f JOIN scopes s ON s.id = f.scope_id
+  WHERE f.live = 1 AND (f.expires_at IS NULL OR f.expires_at > CAST(strftime('%s', 'now') AS INTEGER) * 1000);
+"""
+
+# The index reads a view of the visible rows, so a rebuild cannot bring back what is hidden. The scope
+# column carries the interned scope terms and weighs nothing: it filters inside the index.
+_WORDS = """
+CREATE VIEW {kind}_text AS
+  SELECT t.id AS id, {text} AS text, t.bigrams AS words, {scope} AS scope
+  FROM {kind}s t JOIN scopes s ON s.id = t.scope_id {visible};
+CREATE VIRTUAL TABLE {kind}_words USING fts5(
+  text, words, scope, content='{kind}_text', content_rowid='id', tokenize='{tokenizer}');
+INSERT INTO {kind}_words({kind}_words, rank) VALUES ('rank', 'bm25(1.0, 1.0, 0.0)');
+INSERT INTO {kind}_words({kind}_words, rank) VALUES ('secure-delete', 1);
+CREATE TRIGGER {kind}_words_insert AFTER INSERT ON {kind}s BEGIN
+  INSERT INTO {kind}_words(rowid, text, words, scope)
+    SELECT id, text, words, scope FROM {kind}_text WHERE id = new.id;
+END;
+CREATE TRIGGER {kind}_words_delete BEFORE DELETE ON {kind}s BEGIN
+  INSERT INTO {kind}_words({kind}_words, rowid, text, words, scope)
+    SELECT 'delete', id, text, words, scope FROM {kind}_text WHERE id = old.id;
+END;
+CREATE TRIGGER {kind}_words_before BEFORE UPDATE OF {columns} ON {kind}s BEGIN
+  INSERT INTO {kind}_words({kind}_words, rowid, text, words, scope)
+    SELECT 'delete', id, text, words, scope FROM {kind}_text WHERE id = old.id;
+END;
+CREATE TRIGGER {kind}_words_after AFTER UPDATE OF {columns} ON {kind}s BEGIN
+  INSERT INTO {kind}_words(rowid, text, words, scope)
+    SELECT id, text, words, scope FROM {kind}_text WHERE id = new.id;
+END;
+"""
+
+_FACT_WORDS = _WORDS.format(
+    kind="fact",
+    text="t.text",
+    scope="s.terms || CASE t.live WHEN 1 THEN ' live' ELSE '' END",
+    visible="WHERE t.archived_at IS NULL",
+    columns="text, bigrams, live, archived_at, scope_id",
+    tokenizer=_TOKENIZER,
+)
+_MESSAGE_WORDS = _WORDS.format(
+    kind="message",
+    text=SPOKEN.format("t"),
+    scope="s.terms",
+    visible="",
+    columns="name, content, bigrams, scope_id",
+    tokenizer=_TOKENIZER,
+)
+
+MIGRATIONS: tuple[str, ...] = (_TABLES + _FACT_WORDS + _MESSAGE_WORDS,)
+VERSION = len(MIGRATIONS)

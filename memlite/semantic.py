@@ -1,0 +1,174 @@
+"""The embedder of one open file: is it the one that made the file's vectors, and what has none yet."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterable, Sequence
+
+import apsw
+
+from memlite import embed, scopes, vectors
+from memlite.db import Database
+from memlite.errors import EmbedderMismatchError, ModelError, ModelMissingError
+from memlite.records import Embedder
+from memlite.schema import SPOKEN
+
+AGREEMENT = 0.995  # cosine two runtimes of one model reach on the probe texts; another model stays far below
+_ROUND = 64  # texts embedded between two commits
+
+# The rows that have no vector yet, with what the vector table filters by.
+_MISSING = {
+    "fact": """
+        SELECT t.id, t.text, s.user_key, s.agent_key, s.run_key, t.live, t.expires_at
+        FROM facts t JOIN scopes s ON s.id = t.scope_id WHERE t.embedded = 0 AND t.archived_at IS NULL""",
+    "message": f"""
+        SELECT t.id, {SPOKEN.format("t")}, s.user_key, s.agent_key, s.run_key, 1, NULL
+        FROM messages t JOIN scopes s ON s.id = t.scope_id WHERE t.embedded = 0""",
+    "entity": """
+        SELECT t.id, t.name, s.user_key, s.agent_key, s.run_key, 1, NULL
+        FROM entities t JOIN scopes s ON s.id = t.root_id WHERE t.embedded = 0""",
+}
+
+
+class Semantic:
+    """Vectors for texts, or the reason why there are none. Usable from any thread."""
+
+    def __init__(self, database: Database, choice: embed.Choice, n_threads: int) -> None:
+        self._database = database
+        self._automatic = choice is None
+        self._off: str | None = None
+        self._checked = False
+        self._lock = threading.Lock()
+        self.embedder = None if database.vectors_off else embed.open_embedder(choice, n_threads=n_threads)
+        if database.vectors_off:
+            self._off = f"sqlite-vec cannot be loaded: {database.vectors_off}"
+        elif choice is False:
+            self._off = "they were switched off (embedder=False)"
+        elif self.embedder is None:
+            self._off = "no embedder was found; `memlite models pull default` turns them on"
+
+    @property
+    def note(self) -> str | None:
+        """What an answer made without vectors has to say."""
+        return f"vectors are off: {self._off}" if self._off else None
+
+    def embed(self, texts: Sequence[str]) -> list[bytes] | None:
+        """A float32 vector of length 1 for each text, or None while vectors are off (see `note`).
+
+        Raises EmbedderMismatchError when the file's vectors come from another embedder.
+        """
+        if self.embedder is None or self._off:
+            return None
+        try:
+            self._check(self.embedder)
+            return self._vectors(self.embedder, texts)
+        except ModelMissingError as error:
+            if not self._automatic:
+                raise
+            # A model file was found without the package that runs it: search goes on, and says so.
+            self._off = str(error)
+            return None
+
+    def name(self) -> str | None:
+        """The embedder's name, None while vectors are off."""
+        return self.embedder.name if self.embedder and not self._off else None
+
+    def catch_up(self, kind: vectors.Kind, ids: Iterable[int] | None = None) -> int:
+        """Embed rows that have no vector yet (of `ids`, or all); return how many vectors were made."""
+        chosen = "" if ids is None else "AND t.id IN (SELECT value FROM json_each(?))"
+        bindings = () if ids is None else (json.dumps(list(ids)),)
+        made = 0
+        while True:
+            with self._database.read() as db:
+                rows = db.execute(f"{_MISSING[kind]} {chosen} ORDER BY t.id LIMIT {_ROUND}", bindings).fetchall()
+            found = self.embed([row[1] for row in rows]) if rows else None
+            if not found:
+                return made
+            with self._database.write() as db:
+                # A row deleted since then has no flag to set, and insert() leaves it out.
+                vectors.insert(
+                    db,
+                    kind,
+                    [
+                        vectors.Row(row[0], vector, row[2], row[3], row[4], bool(row[5]), row[6] or vectors.FOREVER)
+                        for row, vector in zip(rows, found)
+                    ],
+                )
+            made += len(rows)
+
+    def rebuild(self, progress: Callable[[int], None] | None = None) -> int:
+        """Drop all vectors and make them again with this embedder; words keep answering meanwhile.
+
+        Stopped half way it goes on where it was at the next call of `catch_up`.
+        """
+        if self.embedder is None or self._off:
+            raise ModelMissingError(f"cannot embed: {self._off}")
+        identity = self._identity(self.embedder)
+        with self._database.write() as db:
+            vectors.create(db, identity)
+        self._checked = True
+        made = 0
+        for kind in vectors.KINDS:
+            made += self.catch_up(kind)
+            if progress:
+                progress(made)
+        return made
+
+    def missing(self, db: apsw.Connection) -> int:
+        """How many rows have no vector yet."""
+        return sum(db.execute(f"SELECT count(*) FROM ({sql})").get for sql in _MISSING.values())
+
+    def _check(self, embedder: Embedder) -> None:
+        """Compare this embedder with the file's, once; the first one becomes the file's."""
+        with self._lock:
+            if self._checked:
+                return
+            mine = self._identity(embedder)
+            with self._database.read() as db:
+                theirs = vectors.identity(db)
+            if theirs is None:
+                with self._database.write() as db:
+                    theirs = vectors.identity(db)  # another process may have been first
+                    if theirs is None:
+                        vectors.create(db, mine)
+                        theirs = mine
+            _compare(theirs, mine)
+            self._checked = True
+
+    def _identity(self, embedder: Embedder) -> vectors.Identity:
+        probes = b"".join(self._vectors(embedder, embed.PROBES))
+        return vectors.Identity(embedder.name, embedder.dimension, probes)
+
+    def _vectors(self, embedder: Embedder, texts: Sequence[str]) -> list[bytes]:
+        found = [embed.pack(embed.normalise(vector)) for vector in embedder.embed(texts)]
+        if len(found) != len(texts) or any(len(vector) != 4 * embedder.dimension for vector in found):
+            sizes = sorted({len(vector) // 4 for vector in found})
+            raise ModelError(
+                f"the embedder {embedder.name} returned {len(found)} vectors of {sizes} numbers for {len(texts)} "
+                f"texts, expected one of {embedder.dimension} numbers for each."
+            )
+        return found
+
+
+def _compare(theirs: vectors.Identity, mine: vectors.Identity) -> None:
+    size = 4 * theirs.dimension
+    agreement = 0.0
+    if mine.dimension == theirs.dimension and len(mine.probes) == len(theirs.probes):
+        pairs = [
+            (theirs.probes[i : i + size], mine.probes[i : i + size]) for i in range(0, len(mine.probes), size)
+        ]
+        agreement = min(embed.cosine(a, b) for a, b in pairs)
+    if agreement < AGREEMENT:
+        raise EmbedderMismatchError(
+            f"this file's vectors were made by {theirs.name} ({theirs.dimension} numbers), and the embedder now is "
+            f"{mine.name} ({mine.dimension} numbers; they agree to {agreement:.3f}, expected {AGREEMENT}). "
+            "Use that embedder again, or run `memlite reembed` to make all vectors anew."
+        )
+
+
+def keys_of(scope: scopes.StoredScope) -> tuple[int, int, int]:
+    """A scope's keys in the order of vectors.Row."""
+    return scope.user_key, scope.agent_key, scope.run_key
+
+

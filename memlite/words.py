@@ -1,0 +1,154 @@
+"""Words as the full-text index sees them: normal forms, bigrams, and queries that are always legal."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from dataclasses import dataclass
+
+# Scripts written without spaces, and Hangul, whose particles stick to the noun: unicode61 makes one token of
+# a whole run, so a two-character word inside it is found only through bigrams.
+_UNSPACED = (
+    "\u0e00-\u0e7f\u0e80-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Myanmar, Khmer
+    "\u3005\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff66-\uff9f"  # kana, Han
+    "\u1100-\u11ff\u3130-\u318f\uac00-\ud7af"  # Hangul
+    "\U00020000-\U0003ffff"  # rarer Han
+)
+_RUN = re.compile(f"[{_UNSPACED}]+")
+_QUOTED = re.compile(r'"([^"]{2,200})"|“([^”]{2,200})”|«([^»]{2,200})»')
+_EDGES = re.compile(r"^[\W_]+|[\W_]+$")
+_INNER = re.compile(r"[\W_]")
+
+# English words that say how a question is built, not what it is about. Dropped unless nothing else is left.
+STOP_WORDS = frozenset(
+    """a about above after again all also am an and any are as at be because been before being below between
+    both but by can could did do does doing don down during each either else ever few for from further get
+    got had has have having he her here hers herself him himself his how i if in into is it its itself just
+    let me might more most much must my myself no nor not of off on once only or other our ours out over own
+    per please same shall she should so some such tell than that the their theirs them themselves then there
+    these they this those through to too under until up upon us very was we were what whatever when where
+    whether which while who whom whose why will with within without would yes yet you your yours yourself
+    d ll m o re s t ve""".split()
+)
+
+# FTS5 evaluates each term of an OR; past this many more terms cost time and no longer change the ranking.
+MAX_TERMS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A person's words as the index is asked for them. `exact` are the identifiers and quoted strings."""
+
+    text: str
+    terms: tuple[str, ...]
+    exact: tuple[str, ...]
+
+
+def normalise(text: str) -> str:
+    """The form in which two texts count as the same fact: case, width, white space and a final stop ignored."""
+    folded = " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+    return folded.rstrip(".!。！ ") or folded
+
+
+def digest(text: str) -> str:
+    """Identify a text by its normal form. The prefix names the algorithm, so that it can change one day."""
+    return "sha256:" + hashlib.sha256(normalise(text).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def fold(name: str) -> str:
+    """The form in which two names count as the same: case, accents, width and outer punctuation ignored."""
+    decomposed = unicodedata.normalize("NFKD", name).casefold()
+    bare = "".join(ch for ch in decomposed if not unicodedata.combining(ch))
+    # Recompose: without its combining marks Hangul would stay a string of single letters.
+    bare = " ".join(unicodedata.normalize("NFKC", bare).split())
+    return _EDGES.sub("", bare) or bare
+
+
+def bigrams(text: str) -> str:
+    """Two-character pieces of every run without spaces, separated by spaces; '' for a text that has none.
+
+    The last character of a run stands alone as well, so that a prefix query finds every single character.
+    """
+    pieces = []
+    for run in _RUN.findall(unicodedata.normalize("NFKC", text)):
+        pieces += [run[i : i + 2] for i in range(len(run))]
+    return " ".join(pieces)
+
+
+def read_query(text: str) -> Query:
+    """Split any text into quoted FTS5 terms. No input raises; a text without a letter or digit has no terms."""
+    text = unicodedata.normalize("NFKC", text.replace("\x00", " ")).encode("utf-8", "replace").decode()
+    terms: dict[str, None] = {}
+    stopped: dict[str, None] = {}
+    exact: dict[str, None] = {}
+    for match in _QUOTED.finditer(text[:20_000]):
+        phrase = _phrase(next(group for group in match.groups() if group))
+        if phrase:
+            exact[phrase] = terms[phrase] = None
+    for raw in text.split():
+        if len(terms) >= MAX_TERMS:
+            break
+        word = _EDGES.sub("", raw)
+        for suffix in ("'s", "’s"):
+            word = word.removesuffix(suffix)
+        if not word:
+            continue
+        runs = _RUN.findall(word)
+        if runs:
+            for run in runs:
+                terms |= dict.fromkeys(_run_terms(run))
+            word = _RUN.sub(" ", word)
+            for part in word.split():
+                terms[_quote(part)] = None
+            continue
+        if word.casefold() in STOP_WORDS:
+            stopped[_quote(word)] = None
+            continue
+        terms[_quote(word)] = None
+        if _is_identifier(word):
+            exact[_quote(word)] = None
+        elif _INNER.search(word):
+            # "well-known" as a phrase, and its parts for a text that spells it "well known" or uses one.
+            parts = [part for part in re.split(r"[\W_]+", word) if len(part) > 2]
+            terms |= {_quote(part): None for part in parts if part.casefold() not in STOP_WORDS}
+    chosen = list(terms or stopped)[:MAX_TERMS]
+    return Query(text, tuple(chosen), tuple(term for term in exact if term in chosen)[:8])
+
+
+def match_expression(terms: tuple[str, ...], scope_terms: str) -> str:
+    """The FTS5 query for any of `terms` (or every row) inside the scope that all of `scope_terms` name."""
+    scope = f"scope : ({' AND '.join(scope_terms.split())})"
+    return f"{scope} AND {{text words}} : ({' OR '.join(terms)})" if terms else scope
+
+
+def unquoted(term: str) -> str:
+    """A term as a person would write it, for explanations."""
+    return term.rstrip("*").strip().strip('"').replace('""', '"')
+
+
+def _is_identifier(word: str) -> bool:
+    """node.js, ERR-7731, a@b.com, v2.0.1, covid-19: a digit beside letters, or punctuation that is not a hyphen."""
+    has_letter = any(ch.isalpha() for ch in word)
+    if any(ch.isdigit() for ch in word):
+        return has_letter or bool(_INNER.search(word))
+    return has_letter and bool(re.search(r"[^\W_][^\w\s'’\-–—/,][^\W_]|_", word))
+
+
+def _run_terms(run: str) -> list[str]:
+    if len(run) == 1:
+        return [f"{_quote(run)} *"]
+    return [_quote(run[i : i + 2]) for i in range(len(run) - 1)]
+
+
+def _quote(word: str) -> str:
+    return '"' + word.replace('"', '""') + '"'
+
+
+def _phrase(text: str) -> str:
+    words = text.split()
+    if _RUN.search(text):
+        # A quoted run is a phrase of its bigrams: they stand side by side in the index.
+        words = [piece for word in words for piece in (bigrams(word).split()[:-1] or [word])]
+    words = [word for word in words if any(ch.isalnum() for ch in word)]
+    return _quote(" ".join(words)) if words else ""

@@ -1,0 +1,291 @@
+"""Grounding: what a fact says must have been said. Every message here is of Wednesday 14 May 2025."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memlite.dates import resolve
+from memlite.ground import mentioned_names, ungrounded
+from memlite.records import ExtractedFact, ExtractionRequest, KnownFact, NamedEntity, Turn
+
+WEDNESDAY = datetime(2025, 5, 14, 12, tzinfo=timezone.utc)
+
+
+def turn(text: str, number: int = 1, speaker: str = "Ann", role: str = "user") -> Turn:
+    return Turn(number, role, speaker, text, WEDNESDAY, resolve(text, WEDNESDAY))
+
+
+def check(
+    message: str,
+    fact: str,
+    *entities: str,
+    window: str = "",
+    known: str = "",
+    when: str | None = None,
+    sources: tuple[int, ...] = (1,),
+) -> tuple[str, ...]:
+    request = ExtractionRequest(
+        (turn(message), turn("Okay, noted.", 2, "assistant", "assistant")),
+        (turn(window, 0),) if window else (),
+        (KnownFact(1, known),) if known else (),
+    )
+    named = tuple(NamedEntity(name, "other") for name in entities)
+    return ungrounded(ExtractedFact(fact, "user", sources, when, entities=named), request)
+
+
+@pytest.mark.parametrize(
+    ("message", "fact", "entities"),
+    [
+        pytest.param("I moved to Lisbon", "Ann moved to Lisbon.", ["Ann", "Lisbon"], id="speaker and city"),
+        pytest.param("We saw it yesterday", "Ann saw it on 2025-05-13.", [], id="yesterday as an ISO day"),
+        pytest.param("We saw it yesterday", "Ann saw it on May 13th, 2025.", [], id="yesterday, month first"),
+        pytest.param("We saw it yesterday", "Ann saw it on 13 May 2025.", [], id="yesterday, day first"),
+        pytest.param("We saw it yesterday", "Ann saw it on Tuesday.", [], id="yesterday as a weekday"),
+        pytest.param("I ran last month", "Ann ran in April 2025.", [], id="last month"),
+        pytest.param("We moved last year", "Ann moved in 2024.", [], id="last year"),
+        pytest.param(
+            "Lunch is at noon", "Ann had lunch at noon on 14 May 2025.", [], id="the day it was said"
+        ),
+        pytest.param(
+            "The party is on May 20", "The party is on 2025-05-20.", [], id="a date without its year"
+        ),
+        pytest.param("I have two cats", "Ann has 2 cats.", [], id="two is 2"),
+        pytest.param("I have 21 cats", "Ann has twenty-one cats.", [], id="21 is twenty-one"),
+        pytest.param("It cost 1,000 euros", "It cost Ann 1000 euros.", [], id="1,000 is 1000"),
+        pytest.param("It cost two hundred and fifty euros", "It cost 250 euros.", [], id="words with and"),
+        pytest.param("I won 1.5 million euros", "Ann won 1500000 euros.", [], id="1.5 million"),
+        pytest.param("I came in third", "Ann came in 3rd.", [], id="third is 3rd"),
+        pytest.param("The train leaves at 7pm", "The train leaves at 19:00.", [], id="7pm is 19:00"),
+        pytest.param("The train leaves at 19:30", "The train leaves at 7:30 PM.", [], id="19:30 is 7:30 PM"),
+        pytest.param("I ran a 5K race", "Ann ran a race of 5 km.", [], id="digits inside a token"),
+        pytest.param("i love CAFÉ müller", "Ann loves Cafe Müller.", ["Cafe Muller"], id="case and accents"),
+        pytest.param("I work at ＡＢＣ", "Ann works at ABC.", ["ABC"], id="width"),
+        pytest.param("I love Lisbon's trams", "Ann loves the trams of Lisbon.", ["Lisbon"], id="possessive"),
+        pytest.param(
+            "İstanbul'da yaşıyorum", "Ann, İstanbul'da yaşıyor.", ["İstanbul"], id="an ending, in Turkish"
+        ),
+        pytest.param(
+            "I photograph birds", "Photography of birds is a hobby of Ann.", [], id="another word form"
+        ),
+        pytest.param("Ich habe einen Hund", "Ann hat einen Hund.", [], id="a German noun"),
+        pytest.param(
+            "Ich habe drei Hunde in Köln", "Ann hat 3 Hunde in Köln.", ["Köln"], id="a German number"
+        ),
+        pytest.param("我住在上海，喜欢喝绿茶。", "用户住在上海，喜欢绿茶。", ["上海"], id="Chinese"),
+        pytest.param("我有三只猫", "用户有3只猫。", [], id="a Chinese number"),
+        pytest.param(
+            "東京に住んでいます。ラーメンが好きです。",
+            "ユーザーは東京に住んでいる。",
+            ["東京"],
+            id="Japanese",
+        ),
+        pytest.param("서울에서 살고 있어요", "사용자는 서울에 살고 있다.", ["서울"], id="Korean"),
+        pytest.param("ฉันอาศัยอยู่ในกรุงเทพ", "ฉันอาศัยอยู่ในกรุงเทพ", ["กรุงเทพ"], id="Thai"),
+        pytest.param(
+            "I read Bank of America's letter", "Ann read a letter of Bank of America.", [], id="connector"
+        ),
+        pytest.param("node.js threw ERR-7731", "Ann saw ERR-7731 in node.js.", ["node.js"], id="odd tokens"),
+        pytest.param("I like tea", "User likes tea.", ["User"], id="the word user"),
+    ],
+)
+def test_what_was_said_is_grounded(message: str, fact: str, entities: list[str]) -> None:
+    assert check(message, fact, *entities) == ()
+
+
+@pytest.mark.parametrize(
+    ("message", "fact", "entities", "reason"),
+    [
+        pytest.param(
+            "I moved to Lisbon", "Ann moved to Paris.", [], "name 'Paris' is in no message", id="a city"
+        ),
+        pytest.param(
+            "I moved away", "Ann moved.", ["Paris"], "name 'Paris' is in no message", id="an entity"
+        ),
+        pytest.param("I like tea", "Bob likes tea.", [], "name 'Bob' is in no message", id="the subject"),
+        pytest.param(
+            "Joan likes tea", "Jo likes tea.", ["Jo"], "name 'Jo' is in no message", id="part of a name"
+        ),
+        pytest.param(
+            "I met Ann Lee",
+            "I met Ann Wu.",
+            ["Ann Wu"],
+            "name 'Ann Wu' is in no message",
+            id="one word of a name",
+        ),
+        pytest.param("I have 2 cats", "Ann has 3 cats.", [], "number '3' is in no message", id="a number"),
+        pytest.param(
+            "I have cats", "Ann has four cats.", [], "number 'four' is in no message", id="a number word"
+        ),
+        pytest.param(
+            "I have 1,500 books", "Ann has 15 books.", [], "number '15' is in no message", id="some digits"
+        ),
+        pytest.param(
+            "We saw it yesterday",
+            "We saw it on 2025-05-12.",
+            [],
+            "date '2025-05-12' is in no message",
+            id="a date",
+        ),
+        pytest.param(
+            "We saw it yesterday", "We saw it on Monday.", [], "date 'monday' is in no message", id="weekday"
+        ),
+        pytest.param(
+            "I ran last month", "I ran in March 2025.", [], "date 'march 2025' is in no message", id="a month"
+        ),
+        pytest.param(
+            "I ran last month",
+            "I ran on 2025-04-01.",
+            [],
+            "date '2025-04-01' is in no message",
+            id="too precise",
+        ),
+        pytest.param("我住在上海", "用户住在上海。", ["北京"], "name '北京' is in no message", id="Chinese"),
+        pytest.param(
+            "東京に住んでいます",
+            "東京に住んでいる。",
+            ["大阪"],
+            "name '大阪' is in no message",
+            id="Japanese",
+        ),
+        pytest.param(
+            "Ich habe einen Hund",
+            "Ann hat einen Hund.",
+            ["Köln"],
+            "name 'Köln' is in no message",
+            id="German",
+        ),
+        pytest.param(
+            "I like green tea",
+            "User's weather is cloudy.",
+            [],
+            "only 0 of 2 content words are in the messages",
+            id="nothing in common",
+        ),
+        pytest.param(
+            "我喜欢喝绿茶",
+            "用户的天气多云。",
+            [],
+            "only 0 of 4 content words are in the messages",
+            id="nothing in common, in Chinese",
+        ),
+        pytest.param("I like tea", "", [], "the fact is empty", id="empty"),
+        pytest.param("I like tea", " \n", [], "the fact is empty", id="blank"),
+    ],
+)
+def test_what_nobody_said_is_reported(message: str, fact: str, entities: list[str], reason: str) -> None:
+    assert check(message, fact, *entities) == (reason,)
+
+
+def test_reasons_come_in_order_and_once() -> None:
+    assert check("I moved to Lisbon", "Bob moved to Paris with 3 cats on 2024-01-02.", "Paris", "Rome") == (
+        "name 'Paris' is in no message",
+        "name 'Rome' is in no message",
+        "name 'Bob' is in no message",
+        "date '2024-01-02' is in no message",
+        "number '3' is in no message",
+        "only 1 of 4 content words are in the messages",
+    )
+
+
+def test_a_pronoun_is_resolved_from_the_window() -> None:
+    assert (
+        check("She moved to Porto", "Maria moved to Porto.", "Maria", window="My sister Maria called.") == ()
+    )
+    assert check("She moved to Porto", "Maria moved to Porto.", "Maria") != ()
+
+
+def test_a_name_of_a_known_fact_is_grounded() -> None:
+    assert (
+        check("I moved from there to Porto", "Ann moved from Rome to Porto.", known="Ann lives in Rome.")
+        == ()
+    )
+
+
+def test_a_known_fact_alone_does_not_bear_a_new_one_out() -> None:
+    assert check("Good morning!", "Ann lives near the beach.", known="Ann lives near the beach.") != ()
+
+
+def test_a_recommendation_of_the_assistant_is_grounded() -> None:
+    request = ExtractionRequest((turn("Try Casa Verde for dinner.", 1, "assistant", "assistant"),))
+    fact = ExtractedFact("Assistant recommended Casa Verde for dinner.", "assistant", (1,))
+    assert ungrounded(fact, request) == ()
+
+
+def test_only_the_cited_messages_count() -> None:
+    request = ExtractionRequest((turn("I moved to Lisbon", 1), turn("Bob lives in Rome", 2)))
+    assert ungrounded(ExtractedFact("Bob lives in Rome.", sources=(1,)), request) != ()
+    assert ungrounded(ExtractedFact("Bob lives in Rome.", sources=(2,)), request) == ()
+    assert ungrounded(ExtractedFact("Bob lives in Rome."), request) == ()
+
+
+def test_when_may_name_where_a_period_begins_and_ends() -> None:
+    assert check("I ran last month", "Ann ran.", when="2025-04-01/2025-04-30") == ()
+    assert check("I ran last month", "Ann ran.", when="2025-04-02") == ("date '2025-04-02' is in no message",)
+
+
+@given(st.text(min_size=1))
+def test_a_text_is_grounded_by_itself(text: str) -> None:
+    if text.strip():
+        assert check(text, text, *mentioned_names(text)) == ()
+
+
+WORDS = (
+    "Maria|moved|to|Porto|in|May|2019|5th|,|.|two|hundred|and|thousand|1.000|11.05.2025|2025-05-11|7pm|19:30|"
+    "The|Bank|of|America|\"|'s|node.js|ERR-7731|上海|三十二|ich|und|Hund|yesterday|Sunday|Feb 29|K|²|१२|é|"
+    "e\u0301|İ|ß|-|\n"
+)
+
+
+@given(st.lists(st.sampled_from(WORDS.split("|"))).map(" ".join))
+def test_a_sentence_of_awkward_words_is_grounded_by_itself(text: str) -> None:
+    if text.strip():
+        assert check(text, text, *mentioned_names(text)) == ()
+
+
+@given(st.text(), st.text(), st.text())
+def test_any_text_gets_a_verdict(message: str, fact: str, entity: str) -> None:
+    assert all(isinstance(reason, str) for reason in check(message, fact, entity, window=entity, known=fact))
+
+
+def test_long_and_hostile_texts_are_read_in_time_that_grows_with_their_length() -> None:
+    for piece in ("hundred ", "9", "A", "A ", "Bank of ", '"', "a.", "a@", "1.", "十", "may 1 ", "-"):
+        text = piece * (20_000 // len(piece))
+        started = time.perf_counter()
+        check(text, text)
+        assert time.perf_counter() - started < 5, piece
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("Maria moved to Porto", ["Maria", "Porto"]),
+        ("The dinner is at Casa Verde", ["Casa Verde"]),
+        ("My dog is ill", []),
+        ("Bank of America hired Leonardo da Vinci.", ["Bank of America", "Leonardo da Vinci"]),
+        ("Maria's dog is called Rex", ["Maria", "Rex"]),
+        ("Casa Verde is good", ["Casa Verde"]),
+        ("Visited Lisbon", ["Lisbon"]),
+        ("Porto? I love Porto.", ["Porto"]),
+        ("I met Dr. Ann Lee and J. R. R. Tolkien", ["Dr. Ann Lee", "J. R. R. Tolkien"]),
+        ('I watched "Charlotte\'s Web" and said "I love it"', ["Charlotte's Web"]),
+        ("I use node.js and C++ and got ERR-7731 at 7pm", ["node.js", "C++", "ERR-7731"]),
+        ("Write to ann@example.org", ["ann@example.org"]),
+        ("Tom and Ann like my iPhone", ["Tom", "Ann", "iPhone"]),
+        ("Is Paris nice in May, on Sunday?", ["Paris"]),
+        ("Maria", ["Maria"]),
+        ("I LOVE PIZZA", []),
+        ("Running is fun. Honestly, it is. Dinner is ready.", []),
+        ("A 30-year-old ran 10k and/or walked, e.g. on the 3rd.", []),
+        ("Мария живёт в городе Москва", ["Москва"]),
+        ("Der Hund von Maria Schmidt ist in der Stadt", ["Maria Schmidt"]),
+        ("我在腾讯用Jaccard，读《三体》", ["Jaccard", "三体"]),
+        ("", []),
+    ],
+)
+def test_names_are_read_from_a_text(text: str, names: list[str]) -> None:
+    assert list(mentioned_names(text)) == names
