@@ -1,6 +1,7 @@
 """memlite: the SQLite of agent memory. One file, no server, no network."""
 
-from memlite.aio import AsyncMemory
+from typing import TYPE_CHECKING, Any
+
 from memlite.errors import (
     EmbedderMismatchError,
     ExtractionError,
@@ -41,6 +42,9 @@ from memlite.records import (
     Turn,
     WorkResult,
 )
+
+if TYPE_CHECKING:
+    from memlite.aio import AsyncMemory
 
 __version__ = "0.1.0"
 
@@ -83,3 +87,12 @@ __all__ = [
     "Turn",
     "WorkResult",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # asyncio is a quarter of the import time, and most programs that remember are not asynchronous.
+    if name == "AsyncMemory":
+        from memlite.aio import AsyncMemory
+
+        return AsyncMemory
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

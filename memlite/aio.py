@@ -22,7 +22,7 @@ def _in_thread(
     async def call(self: AsyncMemory, *args: P.args, **kwargs: P.kwargs) -> R:
         return await asyncio.to_thread(verb, self._memory, *args, **kwargs)
 
-    return call
+    return call  # type: ignore[return-value]  # wraps() keeps the names; the parameters are P's all the same
 
 
 class AsyncMemory:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 import os
-import socket
+import platform
 import threading
 import uuid
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import apsw
 
@@ -46,19 +47,19 @@ def insert(
     expires_at: int | None = None,
 ) -> Batch:
     """Begin a batch."""
-    row = db.execute(
+    rows = db.execute(
         f"""
         INSERT INTO batches(uid, scope_id, kind, instructions, metadata, expires_at, created_at, state)
         VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING {_COLUMNS}
         """,
         (uuid.uuid4().hex, scope_id, kind, instructions, metadata, expires_at, created_at, state),
-    ).fetchone()
-    return Batch(*row)
+    )
+    return Batch(*next(rows))
 
 
 def worker_name() -> str:
     """A name for one claim: host and process tell whether its holder still lives."""
-    return f"{socket.gethostname()}/{os.getpid()}/{threading.get_ident()}/{uuid.uuid4().hex[:8]}"
+    return f"{platform.node()}/{os.getpid()}/{threading.get_ident()}/{uuid.uuid4().hex[:8]}"
 
 
 def claim(
@@ -96,7 +97,7 @@ def claim(
 
 def _free_abandoned(db: apsw.Connection, now: int) -> None:
     """Drop claims whose lease is over or whose process on this machine is gone."""
-    held = db.execute("SELECT id, worker, lease_until FROM batches WHERE worker IS NOT NULL").fetchall()
+    held = list(db.execute("SELECT id, worker, lease_until FROM batches WHERE worker IS NOT NULL"))
     for id_, worker, lease_until in held:
         if lease_until <= now or _is_dead(worker):
             db.execute("UPDATE batches SET worker = NULL, lease_until = NULL WHERE id = ?", (id_,))
@@ -105,7 +106,7 @@ def _free_abandoned(db: apsw.Connection, now: int) -> None:
 def _is_dead(worker: str) -> bool:
     host, pid, *_ = worker.split("/")
     # Signal 0 asks without sending, on POSIX; on Windows os.kill would end the process.
-    if os.name != "posix" or host != socket.gethostname():
+    if os.name != "posix" or host != platform.node():
         return False
     try:
         os.kill(int(pid), 0)
@@ -118,16 +119,15 @@ def _is_dead(worker: str) -> bool:
 
 def holds(db: apsw.Connection, batch_id: int, worker: str) -> bool:
     """Whether the claim is still this worker's, and the batch still to be extracted."""
-    found = db.execute(
-        "SELECT 1 FROM batches WHERE id = ? AND worker = ? AND state = 'queued'", (batch_id, worker)
-    ).get
+    found = db.execute("SELECT 1 FROM batches WHERE id = ? AND worker = ? AND state = 'queued'", (batch_id, worker)).get
     return found is not None
 
 
 def finish(db: apsw.Connection, batch_id: int) -> None:
     """Mark a batch as extracted."""
     db.execute(
-        "UPDATE batches SET state = 'done', error = '', worker = NULL, lease_until = NULL WHERE id = ?", (batch_id,)
+        "UPDATE batches SET state = 'done', error = '', worker = NULL, lease_until = NULL WHERE id = ?",
+        (batch_id,),
     )
 
 
@@ -141,19 +141,21 @@ def release(db: apsw.Connection, batch_id: int, worker: str, error: str) -> None
 
 def fetch(db: apsw.Connection, batch_id: int) -> tuple[Batch, str, str]:
     """A batch with its state and the last error."""
-    row = db.execute(f"SELECT {_COLUMNS}, state, error FROM batches WHERE id = ?", (batch_id,)).fetchone()
+    row = next(db.execute(f"SELECT {_COLUMNS}, state, error FROM batches WHERE id = ?", (batch_id,)))
     return Batch(*row[:8]), row[8], row[9]
 
 
-def queued(db: apsw.Connection, sql: str, bindings: Sequence[object]) -> list[tuple[str, int, str]]:
+def queued(db: apsw.Connection, sql: str, bindings: Sequence[object]) -> list[Any]:
     """The queued batches of a scope: (id, attempts, last error), oldest first."""
-    return db.execute(
-        f"""
+    return list(
+        db.execute(
+            f"""
         SELECT b.uid, b.attempts, b.error FROM batches b JOIN scopes s ON s.id = b.scope_id
         WHERE b.state = 'queued' AND {sql} ORDER BY b.id
         """,
-        bindings,
-    ).fetchall()
+            bindings,
+        )
+    )
 
 
 def forget_empty(db: apsw.Connection, batch_ids: str) -> None:

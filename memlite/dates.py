@@ -101,9 +101,7 @@ def _count(match: Match) -> int:
     first = match["n"].lower().split()[0]
     if first.isdecimal():
         return int(first)
-    return (
-        2 if "couple" in match["n"].lower() else 1 if first in ("a", "an") else _NUMBERS.split().index(first)
-    )
+    return 2 if "couple" in match["n"].lower() else 1 if first in ("a", "an") else _NUMBERS.split().index(first)
 
 
 def _day(day: date) -> Days:

@@ -10,6 +10,7 @@ import time
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import apsw
 
@@ -131,7 +132,7 @@ class Database:
         with self._write_lock:
             self._writer.set_busy_timeout(timeout_ms)
             try:
-                busy, _, _ = self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+                busy, _, _ = next(self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)"))
             except apsw.BusyError:
                 return False
             finally:
@@ -232,8 +233,8 @@ def _occurrences(api: apsw.FTS5ExtensionApi, *_: object) -> str:
     return f"{length} {average:.2f} " + " ".join(map(str, counts))
 
 
-def _pragma(connection: apsw.Connection, name: str) -> int:
-    value: int = connection.execute(f"PRAGMA {name}").get
+def _pragma(connection: apsw.Connection, name: str) -> Any:
+    value: Any = connection.execute(f"PRAGMA {name}").get
     return value
 
 

@@ -29,7 +29,11 @@ class Finding:
 
 def examine(path: Path) -> Iterator[Finding]:
     """Look at SQLite, the extension, the models and the file, in this order; a missing file is not made."""
-    yield Finding("sqlite", True, f"{apsw.sqlite_lib_version()} (apsw {apsw.apsw_version()}, Python {platform.python_version()})")
+    yield Finding(
+        "sqlite",
+        True,
+        f"{apsw.sqlite_lib_version()} (apsw {apsw.apsw_version()}, Python {platform.python_version()})",
+    )
     yield _fts5()
     yield _extension()
     for role in ("embedder", "extractor"):
@@ -81,8 +85,8 @@ def _model(role: models.Role) -> Finding:
     if found is None:
         off = "vectors are off; `memlite models pull default` turns them on"
         return Finding(role, True, f"none: {off if role == 'embedder' else EXTRACTION_OFF}")
-    error = models.load_error(found.path)
-    return Finding(role, error is None, f"{found.name} ({found.path})" + (f": {error}" if error else ""))
+    problem = models.load_error(found.path)
+    return Finding(role, problem is None, f"{found.name} ({found.path})" + (f": {problem}" if problem else ""))
 
 
 def _file(database: Database) -> Iterator[Finding]:

@@ -78,9 +78,7 @@ def normalise(vector: Iterable[float]) -> array[float]:
     numbers = array("f", vector)
     length = math.sqrt(sum(map(operator.mul, numbers, numbers)))
     if not math.isfinite(length):
-        raise ModelError(
-            "the embedder gave numbers that are not finite; the model file is broken: fetch it again"
-        )
+        raise ModelError("the embedder gave numbers that are not finite; the model file is broken: fetch it again")
     return array("f", [number / length for number in numbers]) if length else numbers
 
 
@@ -264,16 +262,12 @@ class _LoadedModel:
         about = models.metadata(path) if path.is_file() else {}
         pooling = about.get(f"{about.get('general.architecture')}.pooling_type")
         if pooling == api.LLAMA_POOLING_TYPE_RANK:
-            raise ModelError(
-                f"{path} is a reranker: it compares two texts and gives no vectors; give an embedder"
-            )
+            raise ModelError(f"{path} is a reranker: it compares two texts and gives no vectors; give an embedder")
         self._path = path
         self._model = models.load(path)
         self._contexts: dict[bool, Any] = {}
         self._batches: list[Any] = []
-        self.free = weakref.finalize(
-            self, _free, api, self._model, self._contexts, self._batches, os.getpid()
-        )
+        self.free = weakref.finalize(self, _free, api, self._model, self._contexts, self._batches, os.getpid())
         self.free.atexit = False  # the system takes it back, and faster
 
         self.dimension: int = api.llama_model_n_embd(self._model)
@@ -333,9 +327,7 @@ class _LoadedModel:
             api.llama_memory_clear(memory, True)
         code = api.llama_decode(context, batch)
         if code != 0:
-            raise ModelError(
-                f"llama.cpp could not run {self._path} on {filled} tokens (llama_decode returned {code})"
-            )
+            raise ModelError(f"llama.cpp could not run {self._path} on {filled} tokens (llama_decode returned {code})")
         vectors = []
         for sequence in range(len(group)):
             pointer = api.llama_get_embeddings_seq(context, sequence)
@@ -382,16 +374,12 @@ class _LoadedModel:
         params.embeddings = True
         params.offload_kqv = params.op_offload = False
         params.no_perf = True
-        params.flash_attn_type = (
-            api.LLAMA_FLASH_ATTN_TYPE_AUTO if flash else api.LLAMA_FLASH_ATTN_TYPE_DISABLED
-        )
+        params.flash_attn_type = api.LLAMA_FLASH_ATTN_TYPE_AUTO if flash else api.LLAMA_FLASH_ATTN_TYPE_DISABLED
         if not pooling:  # a model that was not made for embedding
             params.pooling_type = api.LLAMA_POOLING_TYPE_MEAN
         context = api.llama_init_from_model(self._model, params)
         if not context:
-            raise ModelError(
-                f"llama.cpp cannot embed with {self._path}: it made no context; give an embedder"
-            )
+            raise ModelError(f"llama.cpp cannot embed with {self._path}: it made no context; give an embedder")
         return context
 
 
@@ -458,11 +446,7 @@ class SentenceEmbedder:
             self._model = None
 
     def _count(self, text: str) -> int:
-        return len(
-            self._model.tokenizer(text, add_special_tokens=False, truncation=False, verbose=False)[
-                "input_ids"
-            ]
-        )
+        return len(self._model.tokenizer(text, add_special_tokens=False, truncation=False, verbose=False)["input_ids"])
 
     def _run(self, model: Any, texts: list[str]) -> list[array[float]]:
         return [normalise(vector.tolist()) for vector in model.encode(texts, show_progress_bar=False)]
@@ -475,9 +459,7 @@ class SentenceEmbedder:
         if self._forked:
             import torch
 
-            torch.set_num_threads(
-                1
-            )  # the parent's pool is not in the child, which would wait for it for ever
+            torch.set_num_threads(1)  # the parent's pool is not in the child, which would wait for it for ever
             self._forked = False
         return self._model
 

@@ -12,7 +12,6 @@ import apsw
 from memlite.records import Entity, NamedEntity
 from memlite.words import fold
 
-
 TYPES = ("person", "place", "organisation", "product", "work", "event", "project")
 UNKNOWN = "unknown"  # a name found by rule, until an extractor or a caller says what it is
 

@@ -1,16 +1,16 @@
 """Every error memlite raises on purpose, as one tree.
 
-    MemliteError
-    ├── InvalidInputError (also a ValueError)   what was given cannot be used
-    ├── NotFoundError (also a LookupError)      no such fact, message or id in this scope
-    ├── FileError                               the database file cannot be used
-    │   ├── ForeignFileError                    it is not a memlite file
-    │   ├── NewerFileError                      a newer memlite wrote it
-    │   └── ReadOnlyError                       memlite may not write there
-    └── ModelError                              a model cannot be used
-        ├── ModelMissingError                   no model, or the package that runs it, is installed
-        ├── EmbedderMismatchError               the file's vectors come from another embedder
-        └── ExtractionError                     the extractor gave no usable answer
+MemliteError
+├── InvalidInputError (also a ValueError)   what was given cannot be used
+├── NotFoundError (also a LookupError)      no such fact, message or id in this scope
+├── FileError                               the database file cannot be used
+│   ├── ForeignFileError                    it is not a memlite file
+│   ├── NewerFileError                      a newer memlite wrote it
+│   └── ReadOnlyError                       memlite may not write there
+└── ModelError                              a model cannot be used
+    ├── ModelMissingError                   no model, or the package that runs it, is installed
+    ├── EmbedderMismatchError               the file's vectors come from another embedder
+    └── ExtractionError                     the extractor gave no usable answer
 """
 
 

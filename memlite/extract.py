@@ -106,7 +106,7 @@ def _with_dates(text: str, dates: Sequence[ResolvedDate]) -> str:
     position = 0
     missed = []
     for found in dates:
-        days = found.start if found.start == found.end else f"{found.start} to {found.end}"
+        days = _days(found)
         match = re.compile(re.escape(found.expression), re.IGNORECASE).search(text, position)
         if match is None:
             missed.append(f"{_one_line(found.expression)} = {days}")
@@ -115,6 +115,13 @@ def _with_dates(text: str, dates: Sequence[ResolvedDate]) -> str:
         text = text[: match.end()] + shown + text[match.end() :]
         position = match.end() + len(shown)
     return f"{text} ({'; '.join(missed)})" if missed else text
+
+
+def _days(found: ResolvedDate) -> str:
+    """A resolved date as exact as it is: a day, a month, a year, or from and to."""
+    length = {"month": 7, "season": 7, "year": 4}.get(found.precision, 10)
+    start, end = found.start[:length], found.end[:length]
+    return start if start == end else f"{start} to {end}"
 
 
 def _clean(text: str) -> str:
@@ -157,11 +164,15 @@ def grammar(request: ExtractionRequest, *, most_facts: int = MOST_FACTS, most_wo
     rules = [
         r'root ::= "{\"facts\":[" (fact ("," fact){0,' + str(most_facts - 1) + r'})? "]}"',
         r'fact ::= "{\"text\":" text ' + " ".join(slots) + ' "}"',
-        r'text ::= "\"" ((word " "){2,' + str(most_words - 1) + r'} last | [\u0e00-\U0010ffff] plain{5,' + str(LONGEST_WORD) + r'} stop?) "\""',
+        r'text ::= "\"" ((word " "){2,'
+        + str(most_words - 1)
+        + r"} last | [\u0e00-\U0010ffff] plain{5,"
+        + str(LONGEST_WORD)
+        + r'} stop?) "\""',
         r'word ::= quote? core quote? [,;:)]? | plain{1,3} "." | (plain "."){2,6} | "Prof." | "Corp."',
-        r'last ::= quote? core quote? stop? quote?',
-        r'core ::= (plain | "." [a-z0-9]){1,' + str(LONGEST_WORD) + r'}',
-        r'stop ::= [.!?]{1,3}',
+        r"last ::= quote? core quote? stop? quote?",
+        r'core ::= (plain | "." [a-z0-9]){1,' + str(LONGEST_WORD) + r"}",
+        r"stop ::= [.!?]{1,3}",
         r'quote ::= "\\\""',
         r'plain ::= [^"\\\x00-\x20.!?\x7f\u0085\u2028\u2029] | "\\" [\\/]',
         r'char ::= [^"\\\x00-\x1f\x7f\u0085\u2028\u2029] | quote',
@@ -185,7 +196,19 @@ def _any_of(literals: Iterable[str]) -> str:
 
 # How the answer is read.
 
-_LISTS = ("facts", "fact", "memory", "memories", "results", "result", "data", "items", "answer", "output", "response")
+_LISTS = (
+    "facts",
+    "fact",
+    "memory",
+    "memories",
+    "results",
+    "result",
+    "data",
+    "items",
+    "answer",
+    "output",
+    "response",
+)
 _TEXTS = ("text", "fact", "content", "memory", "sentence", "statement", "value", "description", "summary")
 _SPEAKERS = ("by", "speaker", "attributed_to", "author", "role")
 _SOURCES = ("from", "sources", "source", "messages", "message", "message_numbers", "cites")
@@ -221,7 +244,7 @@ def parse(answer: str, request: ExtractionRequest) -> Extraction:
     facts_shown = next((found for found in lists if found), lists[0] if lists else None)
     if facts_shown is None or (not facts_shown and isinstance(facts_shown, _CutList)):
         what = "an empty answer" if not answer.strip() else "no list of facts"
-        raise ExtractionError(f"the extractor gave {what}, expected JSON with \"facts\"; {_beginning(answer)}")
+        raise ExtractionError(f'the extractor gave {what}, expected JSON with "facts"; {_beginning(answer)}')
     facts: dict[str, ExtractedFact] = {}
     unusable = []
     for shown in facts_shown:
@@ -582,7 +605,7 @@ class GGUFExtractor:
         prompt = loaded.tokens_of(part)
         answer = loaded.answer(prompt, rules, self.max_answer_tokens, self.greedy_first)
         read = parse(answer.text, part)
-        facts = tuple(replace(fact, confidence=answer.confidence(fact.text)) for fact in read.facts)
+        facts = tuple(_attributed(replace(fact, confidence=answer.confidence(fact.text)), part) for fact in read.facts)
         return Extraction(facts, read.unusable, len(prompt), answer.evaluated, len(answer.pieces))
 
     def _after_fork(self) -> None:
@@ -639,6 +662,27 @@ def _merged(parts: Sequence[Extraction]) -> Extraction:
     )
 
 
+def _attributed(fact: ExtractedFact, request: ExtractionRequest) -> ExtractedFact:
+    """The fact with the sources and the speaker that its words point to: small models write better than they cite.
+
+    A message with more of the fact's words than all cited ones is its source. The speaker is one of a source, and
+    "The user" is called by name where the conversation has names.
+    """
+    words = set(re.findall(r"\w{3,}", fact.text.casefold()))
+    turns = {turn.number: turn for turn in request.messages if turn.number > 0}
+    shared = {number: words & set(re.findall(r"\w{3,}", turn.text.casefold())) for number, turn in turns.items()}
+    best = max(shared, key=lambda number: len(shared[number]))
+    sources = tuple(number for number in fact.sources if number in turns)
+    if len(shared[best]) > len(set().union(*(shared[number] for number in sources))):
+        sources = (best,)
+    speakers = [turns[number].speaker for number in sources]
+    by = fact.by if fact.by in speakers or not speakers else speakers[0]
+    text = fact.text
+    if by and not any(_label(turn.speaker).casefold() == "user" for turn in (*request.messages, *request.window)):
+        text = re.sub(r"^(?:The user|User)(?='s |’s | )", lambda _: _label(by), text)
+    return replace(fact, text=text, by=by, sources=sources)
+
+
 def _most_facts(request: ExtractionRequest) -> int:
     """How many facts the messages can hold: two a sentence. A small model fills whatever it is allowed."""
     sentences = sum(len(re.findall(r"[^.!?。！？\n]*\w[^.!?。！？\n]*", turn.text)) for turn in request.messages)
@@ -687,9 +731,7 @@ def _fitting(
     return low
 
 
-def _trimmed(
-    part: ExtractionRequest, room: int, tokens: Callable[[ExtractionRequest], int]
-) -> ExtractionRequest:
+def _trimmed(part: ExtractionRequest, room: int, tokens: Callable[[ExtractionRequest], int]) -> ExtractionRequest:
     """The part with as much of the newest window, then of the first known facts, as there is room for."""
     while part.window and tokens(part) > room:
         part = replace(part, window=part.window[1:])
@@ -1013,9 +1055,7 @@ def _llama_cpp() -> tuple[Any, Any]:
         import llama_cpp.llama_cpp as api
         import numpy
     except ImportError as error:
-        raise ModelMissingError(
-            f"extraction needs llama-cpp-python ({error}): pip install 'memlite[local]'"
-        ) from error
+        raise ModelMissingError(f"extraction needs llama-cpp-python ({error}): pip install 'memlite[local]'") from error
     quiet = logging.getLogger("llama-cpp-python")
     if quiet.level != logging.DEBUG:  # someone asked for llama.cpp's own words
         quiet.setLevel(logging.CRITICAL + 1)

@@ -93,7 +93,8 @@ def insert(db: apsw.Connection, scope_id: int, batch_id: int | None, fact: NewFa
 def twin(db: apsw.Connection, scope_id: int, text: str) -> Twin | None:
     """The living fact of the exact scope with the same normal form."""
     row = db.execute(
-        "SELECT id, uid, expires_at FROM facts WHERE scope_id = ? AND hash = ? AND live = 1", (scope_id, digest(text))
+        "SELECT id, uid, expires_at FROM facts WHERE scope_id = ? AND hash = ? AND live = 1",
+        (scope_id, digest(text)),
     ).fetchone()
     return Twin(*row) if row else None
 
@@ -120,9 +121,7 @@ def add_sources(db: apsw.Connection, fact_id: int, message_ids: Iterable[int]) -
 
 def confirm(db: apsw.Connection, fact_id: int, observed_at: int, message_ids: Iterable[int]) -> None:
     """Note that a fact was said again: it has one more source and a later confirmation."""
-    db.execute(
-        "UPDATE facts SET last_confirmed_at = max(last_confirmed_at, ?) WHERE id = ?", (observed_at, fact_id)
-    )
+    db.execute("UPDATE facts SET last_confirmed_at = max(last_confirmed_at, ?) WHERE id = ?", (observed_at, fact_id))
     add_sources(db, fact_id, message_ids)
 
 
@@ -170,7 +169,8 @@ def rewrite(
     ).get
     db.execute("INSERT INTO sources SELECT ?, message_id FROM sources WHERE fact_id = ?", (version, fact_id))
     db.execute(
-        "INSERT INTO mentions SELECT ?, entity_id, name, position FROM mentions WHERE fact_id = ?", (version, fact_id)
+        "INSERT INTO mentions SELECT ?, entity_id, name, position FROM mentions WHERE fact_id = ?",
+        (version, fact_id),
     )
     link(db, fact_id, version, "updates")
     db.execute(
@@ -214,9 +214,7 @@ def fed_by(db: apsw.Connection, message_ids: str) -> list[tuple[int, bool]]:
     return [(id_, bool(alone)) for id_, alone in rows]
 
 
-def fetch(
-    db: apsw.Connection, ids: Iterable[int], entities: dict[int, tuple[NamedEntity, ...]]
-) -> dict[int, Fact]:
+def fetch(db: apsw.Connection, ids: Iterable[int], entities: dict[int, tuple[NamedEntity, ...]]) -> dict[int, Fact]:
     """Facts by row id, in the order given. `entities` comes from entities.of_facts."""
     wanted = list(ids)
     listed = json.dumps(wanted)
@@ -272,13 +270,15 @@ def fetch(
 
 def find(db: apsw.Connection, prefix: str, sql: str, bindings: Sequence[object]) -> list[tuple[int, str]]:
     """Facts whose id begins with `prefix`, within a scope: up to three (row id, id). Old versions have no say."""
-    return db.execute(
-        f"""
+    return list(
+        db.execute(
+            f"""
         SELECT f.id, f.uid FROM facts f JOIN scopes s ON s.id = f.scope_id
         WHERE f.uid >= ? AND f.uid < ? || 'g' AND f.recorded_to IS NULL AND {sql} LIMIT 3
         """,
-        (prefix, prefix, *bindings),
-    ).fetchall()
+            (prefix, prefix, *bindings),
+        )
+    )
 
 
 def page(

@@ -127,9 +127,7 @@ def _key_conditions(key: str, wanted: object, column: str) -> Iterator[Condition
         if operator not in OPERATORS:
             raise InvalidInputError(_unknown(key, operator))
         test, bindings, negated = _test(operator, operand)
-        sql = (
-            f"EXISTS (SELECT 1 FROM json_each({column}) AS json_member WHERE json_member.key = ? AND {test})"
-        )
+        sql = f"EXISTS (SELECT 1 FROM json_each({column}) AS json_member WHERE json_member.key = ? AND {test})"
         yield (f"NOT {sql}" if negated else sql), [key, *bindings]
 
 
@@ -203,9 +201,7 @@ def _scalar(value: object, operator: str) -> object:
         return value
     if isinstance(value, int | float):
         return _number(value, "a filter's value")
-    raise InvalidInputError(
-        f"{operator} compares with a string, number, boolean or null, not {_found(value)}"
-    )
+    raise InvalidInputError(f"{operator} compares with a string, number, boolean or null, not {_found(value)}")
 
 
 def _plain(value: object, where: str, depth: int) -> object:

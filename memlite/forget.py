@@ -58,9 +58,9 @@ def carry_out(db: apsw.Connection, deletion: Deletion, now: int, actor: str) -> 
     fact_ids = deletion.facts + deletion.versions
     listed = json.dumps(fact_ids)
     touched = _batches_of(db, listed, json.dumps(deletion.messages))
-    rows = db.execute(
-        "SELECT id, uid, scope_id FROM facts WHERE id IN (SELECT value FROM json_each(?))", (listed,)
-    ).fetchall()
+    rows = list(
+        db.execute("SELECT id, uid, scope_id FROM facts WHERE id IN (SELECT value FROM json_each(?))", (listed,))
+    )
     versions = set(deletion.versions)
     for id_, uid, scope_id in rows:
         history.blank(db, uid)

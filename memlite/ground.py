@@ -141,9 +141,7 @@ _OTHER_VALUES = {"once": 1, "single": 1, "twice": 2, "both": 2, "pair": 2, "doze
 
 _ENDINGS = ("ing", "ers", "ies", "ed", "er", "es", "ly", "s", "e", "y")
 _SENTENCE_START = r"(?:^|[.!?:;…。！？\n•])[^\w.!?:;…。！？\n]*$"
-_QUOTED = (
-    r"“([^“”\n]{2,60})”|\"([^\"\n]{2,60})\"|«([^«»\n]{2,60})»|《([^《》\n]{1,60})》|『([^『』\n]{1,60})』"
-)
+_QUOTED = r"“([^“”\n]{2,60})”|\"([^\"\n]{2,60})\"|«([^«»\n]{2,60})»|《([^《》\n]{1,60})》|『([^『』\n]{1,60})』"
 _CODE = rf"(?<!{_LETTER})(?a:(?<![\w.+#@:/-])[A-Za-z0-9](?:[\w.+#@:/-]{{0,200}}[\w+#])?)(?!{_LETTER})"
 # No names though they look odd: 7pm, 3rd, 30-year-old, and/or.
 _QUANTITY = r"\d[\d.,:/-]*[a-z%]{0,4}|\d+\w{0,3}(?:-[a-z]+)+|[a-z]+(?:[-/][a-z]+)*"
@@ -163,8 +161,7 @@ def ungrounded(fact: ExtractedFact, request: ExtractionRequest) -> tuple[str, ..
     missing += [f"date '{shown}'" for shown in _unknown_dates(text, evidence, evidence.dates)]
     if fact.when:  # where a period begins or ends may stand for it here, not in the text
         missing += [
-            f"date '{shown}'"
-            for shown in _unknown_dates(fact.when, evidence, evidence.dates | evidence.bounds)
+            f"date '{shown}'" for shown in _unknown_dates(fact.when, evidence, evidence.dates | evidence.bounds)
         ]
     missing += [f"number '{shown}'" for shown in _unknown_numbers(text, evidence)]
     reasons = list(dict.fromkeys(f"{each} is in no message" for each in missing))
@@ -258,9 +255,7 @@ class _Evidence:
         if word.isdecimal():
             return bool(_number_forms(word) & self.numbers)
         # The message may have it with an ending: "Istanbul'da", "Berliner".
-        return len(word) > 3 and any(
-            each.startswith(word) and len(each) < len(word) + 4 for each in self.words
-        )
+        return len(word) > 3 and any(each.startswith(word) and len(each) < len(word) + 4 for each in self.words)
 
     def has_date_word(self, word: str) -> bool:
         if word in self.words:
@@ -337,9 +332,7 @@ def _dates(text: str) -> tuple[list[tuple[str, PartialDate]], str]:
     def take(match: re.Match[str]) -> str:
         groups = match.groupdict()
         month = groups["m"]
-        number = (
-            int(month) if month.isdecimal() else 1 + [*(each[:3] for each in _MONTH_NUMBER)].index(month[:3])
-        )
+        number = int(month) if month.isdecimal() else 1 + [*(each[:3] for each in _MONTH_NUMBER)].index(month[:3])
         year, day = (int(groups[name]) if groups.get(name) else None for name in ("y", "d"))
         try:
             date(2000 if year is None else year, number, 1 if day is None else day)
@@ -398,9 +391,7 @@ def _continues(phrase: list[str], word: str) -> bool:
         return _SCALES[word] > _SCALES.get(last, 1)
     if word not in _VALUES or last[0].isdecimal():
         return False
-    return last in _SCALES or (
-        20 <= _VALUES[last] < 100 and _VALUES[last] % 10 == 0 and 0 < _VALUES[word] < 10
-    )
+    return last in _SCALES or (20 <= _VALUES[last] < 100 and _VALUES[last] % 10 == 0 and 0 < _VALUES[word] < 10)
 
 
 def _number(phrase: list[str]) -> tuple[str, set[str]]:
@@ -525,9 +516,7 @@ def _goes_on_as_name(words: list[re.Match[str]], at: int) -> bool:
     after = words[at + 1][0]
     if after == "and":
         return at + 2 < len(words) and _is_capital(words[at + 2])
-    return after in _NAME_VERBS or (
-        len(after) > 3 and after.endswith(("s", "ed")) and not after.endswith("ss")
-    )
+    return after in _NAME_VERBS or (len(after) > 3 and after.endswith(("s", "ed")) and not after.endswith("ss"))
 
 
 def _is_title(quoted: str) -> bool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
+from typing import Any
 
 import apsw
 
@@ -63,9 +65,7 @@ def timed(timings: dict[str, float], step: str) -> Iterator[None]:
         timings[step] = timings.get(step, 0.0) + (time.perf_counter() - start) * 1000
 
 
-def learn(
-    database: Database, semantic: Semantic, extractor: Extractor, batch: batches.Batch, worker: str
-) -> Learnt:
+def learn(database: Database, semantic: Semantic, extractor: Extractor, batch: batches.Batch, worker: str) -> Learnt:
     """Extract a claimed batch and store its facts. Raises ExtractionError, or ClaimLostError; then nothing is stored."""
     learnt = Learnt()
     with timed(learnt.timings, "read"):
@@ -100,9 +100,7 @@ def learn(
     return learnt
 
 
-def embed_candidates(
-    semantic: Semantic, candidates: Sequence[Candidate]
-) -> tuple[dict[str, bytes], dict[str, bytes]]:
+def embed_candidates(semantic: Semantic, candidates: Sequence[Candidate]) -> tuple[dict[str, bytes], dict[str, bytes]]:
     """The vectors of the facts' texts and of their entities' names, in one call; empty while vectors are off."""
     texts = list(dict.fromkeys(c.fact.text for c in candidates))
     names = list(dict.fromkeys(e.name for c in candidates for e in c.fact.entities))
@@ -154,9 +152,7 @@ def store(
         learnt.facts.append(id_)
 
 
-def mention(
-    db: apsw.Connection, scope: StoredScope, fact_id: int, fact: NewFact, names: Mapping[str, bytes]
-) -> None:
+def mention(db: apsw.Connection, scope: StoredScope, fact_id: int, fact: NewFact, names: Mapping[str, bytes]) -> None:
     """Link a fact to its entities and store the vectors of those that are new."""
     fresh = entities.mention(db, scope.root_id, fact_id, [e for e in fact.entities if fold(e.name)])
     by_name = {fold(name): vector for name, vector in names.items()}
@@ -167,15 +163,22 @@ def mention(
 
 
 def rewrite(
-    db: apsw.Connection, fact_id: int, new: NewFact, vector: bytes | None, names: Mapping[str, bytes], *, rename: bool
+    db: apsw.Connection,
+    fact_id: int,
+    new: NewFact,
+    vector: bytes | None,
+    names: Mapping[str, bytes],
+    *,
+    rename: bool,
 ) -> None:
     """Give a fact new content inside the caller's transaction; its old text stays as a closed version.
 
     vector: of the new text, None while vectors are off. rename: the text changed, and so perhaps its names.
     """
     now = instants.now()
-    row = db.execute("SELECT uid, scope_id, text, metadata, kind, expires_at FROM facts WHERE id = ?", (fact_id,))
-    uid, scope_id, *old = row.fetchone()
+    uid, scope_id, *old = next(
+        db.execute("SELECT uid, scope_id, text, metadata, kind, expires_at FROM facts WHERE id = ?", (fact_id,))
+    )
     changed = [new.text, new.metadata, new.kind, new.expires_at]
     if changed == old:
         return
@@ -196,10 +199,13 @@ def rewrite(
         if vector is not None:
             row_vector = vectors.Row(fact_id, vector, *keys_of(scope), expires_at=new.expires_at or vectors.FOREVER)
             vectors.insert(db, "fact", [row_vector])
-    keys = ("text", "metadata", "kind", "expires_at")
-    history.record(
-        db, "UPDATE", uid, scope_id, now, actor="caller", before=dict(zip(keys, old)), after=dict(zip(keys, changed))
-    )
+    history.record(db, "UPDATE", uid, scope_id, now, actor="caller", before=_content(old), after=_content(changed))
+
+
+def _content(columns: Sequence[Any]) -> dict[str, Any]:
+    """What a fact says, as the history keeps it."""
+    text, metadata, kind, expires_at = columns
+    return {"text": text, "metadata": json.loads(metadata), "kind": kind, "expires_at": expires_at}
 
 
 def event_days(when: str | None) -> tuple[str | None, str | None, str | None]:
@@ -265,13 +271,15 @@ def _nearest_known(
                 best[id_] = max(best.get(id_, 0.0), similarity)
     query = read_query("\n".join(message.content for _, message in new))
     if query.terms:
-        rows = db.execute(
-            f"""
+        rows = list(
+            db.execute(
+                f"""
             SELECT fact_words.rowid FROM fact_words CROSS JOIN facts f ON f.id = fact_words.rowid
             WHERE fact_words MATCH ? AND {facts.CURRENT} ORDER BY fact_words.rank LIMIT {KNOWN}
             """,
-            (match_expression(query.terms, f"{reach.terms} live"),),
-        ).fetchall()
+                (match_expression(query.terms, f"{reach.terms} live"),),
+            )
+        )
         # Rank k of the words counts like a similarity of 1 / (1 + k): the first ones always have a place.
         for rank, (id_,) in enumerate(rows):
             best[id_] = max(best.get(id_, 0.0), 1.0 / (1 + rank))
@@ -358,7 +366,14 @@ def _living_twin(
 
 
 def _replace(
-    db: apsw.Connection, old_id: int, new_id: int, new_uid: str, fact: NewFact, now: int, batch_id: int, actor: str
+    db: apsw.Connection,
+    old_id: int,
+    new_id: int,
+    new_uid: str,
+    fact: NewFact,
+    now: int,
+    batch_id: int,
+    actor: str,
 ) -> None:
     """Close the fact that was true before. The older observation is the one that closes, whichever arrived first."""
     row = db.execute(
@@ -381,4 +396,3 @@ def _replace(
     history.record(
         db, "SUPERSEDE", closed_uid, scope_id, now, batch_id=batch_id, actor=actor, after={"replaced_by": by}
     )
-

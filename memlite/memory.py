@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import copy
 import time
-import zoneinfo
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import date, datetime, tzinfo
 from pathlib import Path
 from types import EllipsisType, TracebackType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import apsw
 import platformdirs
@@ -17,13 +16,10 @@ import platformdirs
 from memlite import (
     batches,
     conversation,
-    embed,
     entities,
-    extract,
     facts,
     filters,
     forget,
-    ground,
     history,
     instants,
     learn,
@@ -34,7 +30,7 @@ from memlite import (
     vectors,
 )
 from memlite.db import Database
-from memlite.errors import ExtractionError, InvalidInputError, ModelError, ModelMissingError, NotFoundError
+from memlite.errors import ExtractionError, InvalidInputError, ModelMissingError, NotFoundError
 from memlite.learn import Learnt, timed
 from memlite.records import (
     AddResult,
@@ -57,6 +53,9 @@ from memlite.records import (
 from memlite.semantic import Semantic
 from memlite.words import fold, read_query
 
+if TYPE_CHECKING:
+    from memlite import embed, extract
+
 Instant = datetime | date | str
 Place = tuple[str, tuple[int, ...]]  # a condition over the scopes alias `s`, and its bindings
 
@@ -64,7 +63,7 @@ EXTRACTION_OFF = (
     "no extractor was found, so no facts are learnt; `memlite models pull default` gets one, "
     "`memlite work` then learns from what is queued"
 )
-_SWITCHED_OFF = "extraction was switched off (extractor=False); a Memory with an extractor and its `work()` go on"
+_SWITCHED_OFF = "extraction was switched off (extractor=False); `memlite work` learns from what is queued"
 _EXTRACT = ("now", "later", "never")
 _LIMIT = 1000  # most hits, facts or events of one answer
 _SHORTEST_PREFIX = 4
@@ -97,10 +96,11 @@ class Memory:
         self._database = Database(path if path is not None else default_path())
         try:
             self._semantic = Semantic(self._database, embedder, n_threads)
-            self._extractor = extract.open_extractor(extractor, n_threads=n_threads)
+            self._extractor = _open_extractor(extractor, n_threads)
         except BaseException:
             self._database.close()
             raise
+        self._extraction_off = _SWITCHED_OFF if extractor is False else EXTRACTION_OFF
         self._lease_ms = int(lease_seconds * 1000)
         self._bound: Scope | None = None
 
@@ -190,7 +190,10 @@ class Memory:
             # What a fact replaces may have been learnt in another run of the same root.
             place = _within(scopes.reach(db, self._bound or scopes.root_of(scope)))
             candidates = [
-                fact.candidate(lambda id_: self._find_fact(db, id_, place), lambda id_: self._find_message(db, id_, place))
+                fact.candidate(
+                    lambda id_: self._find_fact(db, id_, place),
+                    lambda id_: self._find_message(db, id_, place),
+                )
                 for fact in given
             ]
         with timed(learnt.timings, "embed"):
@@ -208,7 +211,7 @@ class Memory:
         text: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         kind: str | None = None,
-        expires_at: Instant | None | EllipsisType = ...,
+        expires_at: Instant | EllipsisType | None = ...,
     ) -> Fact:
         """Change a fact under its id; what is not given stays. Earlier texts are kept in the file's history.
 
@@ -223,7 +226,7 @@ class Memory:
             before = self._facts(db, [row_id])[0]
             old_expiry = db.execute("SELECT expires_at FROM facts WHERE id = ?", (row_id,)).get
         named = before.entities if text is None else _names_in(text, before.entities)
-        new = learn.NewFact(
+        new = facts.NewFact(
             text=before.text if text is None else text,
             observed_at=0,
             kind=before.kind if kind is None else _text("kind", kind),
@@ -439,7 +442,7 @@ class Memory:
         """Counts of the whole file, or of a bound scope, and what is off."""
         with self._database.read() as db:
             sql, bindings = self._place(db)
-            counts = [
+            current, past, said, named = (
                 db.execute(statement.format(sql=sql, current=facts.CURRENT), bindings).get
                 for statement in (
                     "SELECT count(*) FROM facts f JOIN scopes s ON s.id = f.scope_id WHERE {sql} AND {current}",
@@ -449,11 +452,14 @@ class Memory:
                     """SELECT count(DISTINCT n.entity_id) FROM mentions n JOIN facts f ON f.id = n.fact_id
                        JOIN scopes s ON s.id = f.scope_id WHERE {sql} AND {current}""",
                 )
-            ]
+            )
             waiting = tuple(Queued(*row) for row in batches.queued(db, sql, bindings))
             size = db.execute("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size").get
             return Stats(
-                *counts,
+                facts=current,
+                past_facts=past,
+                messages=said,
+                entities=named,
                 queued=waiting,
                 without_vector=self._semantic.missing(db),
                 embedder=self._semantic.name(),
@@ -465,9 +471,7 @@ class Memory:
 
     # -- handles ---------------------------------------------------------------------------------
 
-    def scope(
-        self, *, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
-    ) -> Memory:
+    def scope(self, *, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None) -> Memory:
         """A handle on the same file that cannot see or write outside these ids. Closing it closes nothing."""
         handle = copy.copy(self)
         handle._bound = self._ids(user_id, agent_id, run_id)
@@ -560,7 +564,7 @@ class Memory:
                     learnt.facts = facts.of_batch(db, batch_id)
                 return None
             if self._extractor is None:
-                return EXTRACTION_OFF
+                return self._extraction_off
             batch = self._claim(worker, only=batch_id)
             if batch is not None:
                 try:
@@ -596,9 +600,7 @@ class Memory:
         with self._database.write() as db:
             batches.release(db, batch.id, worker, error)
 
-    def _result(
-        self, batch: batches.Batch, learnt: Learnt, stored: Sequence[str], reason: str | None
-    ) -> AddResult:
+    def _result(self, batch: batches.Batch, learnt: Learnt, stored: Sequence[str], reason: str | None) -> AddResult:
         with self._database.read() as db:
             _, state, error = batches.fetch(db, batch.id)
             new = tuple(self._facts(db, learnt.facts))
@@ -622,12 +624,21 @@ class Memory:
             gone_messages = [message.id for message in messages.fetch(db, deletion.messages).values()]
             forget.carry_out(db, deletion, instants.now(), "caller")
         truncated = self._database.truncate_wal()
-        notes = () if truncated else (
-            "another process reads the file, so its write-ahead log still holds the deleted bytes; "
-            "they go when it closes, or with `memlite doctor --compact`",
+        notes = (
+            ()
+            if truncated
+            else (
+                "another process reads the file, so its write-ahead log still holds the deleted bytes; "
+                "they go when it closes, or with `memlite doctor --compact`",
+            )
         )
         return Receipt(
-            tuple(gone_facts), tuple(gone_messages), len(deletion.versions), len(deletion.entities), truncated, notes
+            tuple(gone_facts),
+            tuple(gone_messages),
+            len(deletion.versions),
+            len(deletion.entities),
+            truncated,
+            notes,
         )
 
     def _deletion(self, db: apsw.Connection, id: str, keep_messages: bool) -> forget.Deletion:
@@ -664,13 +675,21 @@ class Memory:
     def _notes(self, waiting: bool) -> tuple[str, ...]:
         notes = [self._semantic.note] if self._semantic.note else []
         if waiting and self._extractor is None:
-            notes.append(EXTRACTION_OFF)
+            notes.append(self._extraction_off)
         return tuple(notes)
 
 
 def default_path() -> Path:
     """The file that is used when none is given: memory.db in the platform's folder for user data."""
     return platformdirs.user_data_path("memlite", appauthor=False) / "memory.db"
+
+
+def _open_extractor(choice: extract.Choice, n_threads: int) -> Extractor | None:
+    if choice is False:
+        return None
+    from memlite.extract import open_extractor  # here, because most processes only search
+
+    return open_extractor(choice, n_threads=n_threads)
 
 
 def _within(reach: scopes.Reach | None) -> Place:
@@ -681,6 +700,8 @@ def _within(reach: scopes.Reach | None) -> Place:
 def _zone(zone: str | tzinfo | None) -> tzinfo | None:
     if zone is None or isinstance(zone, tzinfo):
         return zone
+    import zoneinfo  # here, for few name a zone
+
     try:
         return zoneinfo.ZoneInfo(zone)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError, TypeError) as error:

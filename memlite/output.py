@@ -19,7 +19,9 @@ def as_json(value: Any) -> Any:
     if isinstance(value, Hit):
         shown = {"kind": value.kind, "id": value.id, "text": value.text, "score": round(value.score, 6)}
         explain = None if value.explain is None else as_json(value.explain)
-        record = {k: v for k, v in as_json(value.record).items() if k not in ("id", "text", "content", "sources", "kind")}
+        record = {
+            k: v for k, v in as_json(value.record).items() if k not in ("id", "text", "content", "sources", "kind")
+        }
         return {**shown, "explain": explain, **record, "sources": as_json(value.sources)}
     if isinstance(value, Explain):
         return {f.name: _rounded(as_json(getattr(value, f.name))) for f in fields(value)}
@@ -67,7 +69,7 @@ def fact_lines(fact: Fact) -> list[str]:
     if not fact.current:
         about.append("past")
     lines = [f"{short(fact.id)}  {_one_line(fact.text)}"]
-    return lines + [f"          {'; '.join(about)}"] if about else lines
+    return [*lines, f"          {'; '.join(about)}"] if about else lines
 
 
 def message_line(message: Message) -> str:
@@ -85,7 +87,9 @@ def added_lines(result: AddResult) -> list[str]:
     count = len(result.messages)
     counted = f"{count} message{'' if count == 1 else 's'} stored, " if count else ""
     facts = len(result.facts)
-    lines.append(f"{result.status}: {counted}{facts} fact{'' if facts == 1 else 's'} learnt (batch {short(result.batch)})")
+    lines.append(
+        f"{result.status}: {counted}{facts} fact{'' if facts == 1 else 's'} learnt (batch {short(result.batch)})"
+    )
     if result.reason:
         lines.append(f"          {result.reason}")
     return lines

@@ -133,9 +133,7 @@ def _fact(
         valid_from=valid_from[0] if valid_from else None,
         expires_at=expires[0] if expires else expires_at,
     )
-    return Remembered(
-        fact, _ids(item, "replaces", where), _ids(item, "continues", where), _ids(item, "source", where)
-    )
+    return Remembered(fact, _ids(item, "replaces", where), _ids(item, "continues", where), _ids(item, "source", where))
 
 
 def _entities(given: object, where: str) -> tuple[NamedEntity, ...]:

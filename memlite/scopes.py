@@ -108,10 +108,12 @@ def find(db: apsw.Connection, scope: Scope) -> StoredScope | None:
 
 def fetch(db: apsw.Connection, id_: int) -> StoredScope:
     """A scope by its row id."""
-    row = db.execute(
-        "SELECT id, root_id, user_id, agent_id, run_id, user_key, agent_key, run_key FROM scopes WHERE id = ?",
-        (id_,),
-    ).fetchone()
+    row = next(
+        db.execute(
+            "SELECT id, root_id, user_id, agent_id, run_id, user_key, agent_key, run_key FROM scopes WHERE id = ?",
+            (id_,),
+        )
+    )
     return StoredScope(row[0], row[1], Scope(*row[2:5]), *row[5:])
 
 

@@ -104,21 +104,24 @@ def _by_words(
         return {}
     words, alias = f"{lane.kind}_words", lane.alias
     expression = _expression(asked, lane)
-    rows = db.execute(
-        f"""
+    rows = list(
+        db.execute(
+            f"""
         SELECT {words}.rowid, occurrences({words})
         FROM {words} CROSS JOIN {lane.table} {alias} ON {alias}.id = {words}.rowid
         WHERE {words} MATCH ? AND {lane.condition} AND {asked.filter_sql}
         ORDER BY {words}.rank LIMIT ?
         """,
-        (expression, *asked.filter_bindings, pool),
-    ).fetchall()
+            (expression, *asked.filter_bindings, pool),
+        )
+    )
     known = {id_ for id_, _ in rows}
     for id_ in others:
         if id_ not in known:
             # One seek a row: `rank` must not be asked for here, it would read the terms' whole lists each time.
             rows += db.execute(
-                f"SELECT rowid, occurrences({words}) FROM {words} WHERE {words} MATCH ? AND rowid = ?", (expression, id_)
+                f"SELECT rowid, occurrences({words}) FROM {words} WHERE {words} MATCH ? AND rowid = ?",
+                (expression, id_),
             )
     first = len(_scope_terms(asked, lane).split())  # the scope's own phrases come first in the expression
     found = {}
@@ -219,15 +222,11 @@ def _named_entities(db: apsw.Connection, asked: Asked) -> list[entities.Mentione
 
 def _possible_names(text: str) -> list[str]:
     words = [word.removesuffix("'s").removesuffix("’s") for word in text[:4000].split()[:64]]
-    runs = {
-        fold(" ".join(words[i : i + length])) for length in range(1, _NAME_WORDS + 1) for i in range(len(words))
-    }
+    runs = {fold(" ".join(words[i : i + length])) for length in range(1, _NAME_WORDS + 1) for i in range(len(words))}
     for word in words:
         if not word.isascii():
             # Names inside a run without spaces: every piece of it is looked up.
-            runs |= {
-                fold(word[i : i + n]) for n in range(1, _RUN_CHARACTERS + 1) for i in range(min(len(word), 64))
-            }
+            runs |= {fold(word[i : i + n]) for n in range(1, _RUN_CHARACTERS + 1) for i in range(min(len(word), 64))}
     return [name for name in runs if name]
 
 
@@ -242,7 +241,9 @@ def _hits(
     fact_ids = [r.id for r in ranked if r.kind == "fact"]
     listed = json.dumps(fact_ids)
     source_ids = messages.of_facts(db, listed)
-    hashes = {kind: _hashes(db, LANES[f"{kind}s"], [r.id for r in ranked if r.kind == kind]) for kind in ("fact", "message")}
+    hashes = {
+        kind: _hashes(db, LANES[f"{kind}s"], [r.id for r in ranked if r.kind == kind]) for kind in ("fact", "message")
+    }
     chosen, twins = _choose(ranked, source_ids, hashes, limit)
 
     shown_facts = [id_ for r in chosen if r.kind == "fact" for id_ in twins[r.kind, r.id]]
@@ -308,13 +309,14 @@ def _choose(
 
 def _hashes(db: apsw.Connection, lane: Lane, ids: list[int]) -> dict[int, str]:
     return dict(
-        db.execute(f"SELECT id, hash FROM {lane.table} WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(ids),))
+        db.execute(
+            f"SELECT id, hash FROM {lane.table} WHERE id IN (SELECT value FROM json_each(?))",
+            (json.dumps(ids),),
+        )
     )
 
 
-def _explain(
-    asked: Asked, r: Ranked, record: Fact | Message, named: Sequence[entities.Mentioned]
-) -> Explain:
+def _explain(asked: Asked, r: Ranked, record: Fact | Message, named: Sequence[entities.Mentioned]) -> Explain:
     signals = r.signals
     mentioned = {fold(entity.name) for entity in record.entities} if isinstance(record, Fact) else set()
     return Explain(

@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import apsw
 
-from memlite import embed, scopes, vectors
+from memlite import scopes, vectors
 from memlite.db import Database
 from memlite.errors import EmbedderMismatchError, ModelError, ModelMissingError
 from memlite.records import Embedder
 from memlite.schema import SPOKEN
+
+if TYPE_CHECKING:
+    from memlite.embed import Choice
 
 AGREEMENT = 0.995  # cosine two runtimes of one model reach on the probe texts; another model stays far below
 _ROUND = 64  # texts embedded between two commits
@@ -34,7 +38,10 @@ _MISSING = {
 class Semantic:
     """Vectors for texts, or the reason why there are none. Usable from any thread."""
 
-    def __init__(self, database: Database, choice: embed.Choice, n_threads: int) -> None:
+    def __init__(self, database: Database, choice: Choice, n_threads: int) -> None:
+        # embed is imported where it is used: it and the files below it are a fifth of `import memlite`.
+        from memlite import embed
+
         self._database = database
         self._automatic = choice is None
         self._off: str | None = None
@@ -81,7 +88,7 @@ class Semantic:
         made = 0
         while True:
             with self._database.read() as db:
-                rows = db.execute(f"{_MISSING[kind]} {chosen} ORDER BY t.id LIMIT {_ROUND}", bindings).fetchall()
+                rows = list(db.execute(f"{_MISSING[kind]} {chosen} ORDER BY t.id LIMIT {_ROUND}", bindings))
             found = self.embed([row[1] for row in rows]) if rows else None
             if not found:
                 return made
@@ -137,11 +144,15 @@ class Semantic:
             self._checked = True
 
     def _identity(self, embedder: Embedder) -> vectors.Identity:
-        probes = b"".join(self._vectors(embedder, embed.PROBES))
+        from memlite.embed import PROBES
+
+        probes = b"".join(self._vectors(embedder, PROBES))
         return vectors.Identity(embedder.name, embedder.dimension, probes)
 
     def _vectors(self, embedder: Embedder, texts: Sequence[str]) -> list[bytes]:
-        found = [embed.pack(embed.normalise(vector)) for vector in embedder.embed(texts)]
+        from memlite.embed import normalise, pack
+
+        found = [pack(normalise(vector)) for vector in embedder.embed(texts)]
         if len(found) != len(texts) or any(len(vector) != 4 * embedder.dimension for vector in found):
             sizes = sorted({len(vector) // 4 for vector in found})
             raise ModelError(
@@ -152,13 +163,13 @@ class Semantic:
 
 
 def _compare(theirs: vectors.Identity, mine: vectors.Identity) -> None:
+    from memlite.embed import cosine
+
     size = 4 * theirs.dimension
     agreement = 0.0
     if mine.dimension == theirs.dimension and len(mine.probes) == len(theirs.probes):
-        pairs = [
-            (theirs.probes[i : i + size], mine.probes[i : i + size]) for i in range(0, len(mine.probes), size)
-        ]
-        agreement = min(embed.cosine(a, b) for a, b in pairs)
+        pairs = [(theirs.probes[i : i + size], mine.probes[i : i + size]) for i in range(0, len(mine.probes), size)]
+        agreement = min(cosine(a, b) for a, b in pairs)
     if agreement < AGREEMENT:
         raise EmbedderMismatchError(
             f"this file's vectors were made by {theirs.name} ({theirs.dimension} numbers), and the embedder now is "
@@ -170,5 +181,3 @@ def _compare(theirs: vectors.Identity, mine: vectors.Identity) -> None:
 def keys_of(scope: scopes.StoredScope) -> tuple[int, int, int]:
     """A scope's keys in the order of vectors.Row."""
     return scope.user_key, scope.agent_key, scope.run_key
-
-

@@ -1,0 +1,46 @@
+"""What every test stands on: the real models, a file of its own, and no way into a person's data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import apsw
+import pytest
+import sqlite_vec  # noqa: F401  # said to be there by name when it is missing, not by a failing search
+
+from memlite import Memory, models
+
+
+def pytest_report_header() -> str:
+    return f"SQLite {apsw.sqlite_lib_version()}, apsw {apsw.apsw_version()}, models in {models.models_folder()}"
+
+
+@pytest.fixture(scope="session", name="models", autouse=True)
+def _models(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The models folder with the default models, pulled where they are missing."""
+    folder = models.models_folder()
+    models.pull_default()
+    home = tmp_path_factory.mktemp("home")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MEMLITE_MODELS", str(folder))
+        # The default file lies in a person's data folder; no test may reach it.
+        patch.setenv("XDG_DATA_HOME", str(home))
+        for name in ("MEMLITE_DB", "MEMLITE_USER", "MEMLITE_AGENT", "MEMLITE_RUN", "MEMLITE_EMBEDDER"):
+            patch.delenv(name, raising=False)
+        patch.delenv("MEMLITE_EXTRACTOR", raising=False)
+        patch.setenv("TOKENIZERS_PARALLELISM", "false")
+        yield folder
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A place for a file that does not exist yet."""
+    return tmp_path / "memory.db"
+
+
+@pytest.fixture
+def memory(path: Path) -> Iterator[Memory]:
+    """A memory without models: what does not depend on a model's words is tested on it."""
+    with Memory(path, embedder=False, extractor=False) as opened:
+        yield opened
