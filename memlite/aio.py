@@ -43,12 +43,14 @@ class AsyncMemory:
     update = _in_thread(Memory.update)
     delete = _in_thread(Memory.delete)
     preview_delete = _in_thread(Memory.preview_delete)
+    preview_delete_all = _in_thread(Memory.preview_delete_all)
     delete_all = _in_thread(Memory.delete_all)
     history = _in_thread(Memory.history)
     entities = _in_thread(Memory.entities)
     stats = _in_thread(Memory.stats)
     work = _in_thread(Memory.work)
     reembed = _in_thread(Memory.reembed)
+    compact = _in_thread(Memory.compact)
     close = _in_thread(Memory.close)
 
     def scope(

@@ -162,7 +162,7 @@ def forget_empty(db: apsw.Connection, batch_ids: str) -> None:
     """Blank what batches without any message or fact left still say; their rows stay for the history."""
     db.execute(
         """
-        UPDATE batches SET instructions = '', metadata = '{}', error = '', state = 'done',
+        UPDATE batches SET kind = '', instructions = '', metadata = '{}', error = '', state = 'done',
                            worker = NULL, lease_until = NULL
         WHERE id IN (SELECT value FROM json_each(?))
           AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.batch_id = batches.id)

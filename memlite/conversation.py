@@ -79,8 +79,11 @@ def _message(item: object, number: int, observed: tuple[int, int], zone: tzinfo 
 
 def _content(item: Mapping[str, Any], where: str) -> str:
     content = item.get("content")
-    if content is None and item.get("tool_calls"):
-        return "\n".join(_tool_call(call) for call in item["tool_calls"])
+    calls = item.get("tool_calls")
+    if calls and (content is None or content == ""):
+        if not isinstance(calls, Sequence) or isinstance(calls, str):
+            raise InvalidInputError(f"{where} has a {type(calls).__name__} as tool_calls, expected a list.")
+        return "\n".join(_tool_call(call) for call in calls)
     if isinstance(content, str):
         return content
     if isinstance(content, Sequence) and not isinstance(content, (bytes, bytearray)):

@@ -6,7 +6,6 @@ import contextlib
 import importlib.util
 import os
 import threading
-import time
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +21,11 @@ PAGE_CACHE_KIB = 65_536  # a scan of 10,000 vectors takes half the time of SQLit
 
 _MAGIC = b"SQLite format 3\x00"
 _WAL_VERSION = 2  # header bytes 18 and 19
-_READ_WRITE = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
+
+# Databases of this process. A fork takes a copy of SQLite's lock table: one made while another thread writes
+# would leave the child locked out by a lock nobody holds. So no fork happens inside a write.
+_open_databases: weakref.WeakSet[Database] = weakref.WeakSet()
+_held_for_fork: list[threading.RLock] = []
 
 # After a fork the child must neither use nor close its parent's connections: closing one would drop the
 # parent's file locks. They are kept referenced here for as long as the child lives.
@@ -38,10 +41,9 @@ class Database:
     def __init__(self, path: str | Path) -> None:
         self.in_memory = str(path) == ":memory:"
         self.path = Path(str(path)) if self.in_memory else Path(path).expanduser().absolute()
-        # SQLite's memdb gives several connections of one process the same memory; WAL is not for it.
-        self._name = f"file:/memlite-{id(self)}-{time.time_ns()}?vfs=memdb" if self.in_memory else str(self.path)
         self.vectors_off: str | None = None  # why sqlite-vec could not be loaded
         self._open()
+        _open_databases.add(self)
 
     def _open(self) -> None:
         self._pid = os.getpid()
@@ -68,8 +70,9 @@ class Database:
             ) from error
 
     def _connect(self) -> apsw.Connection:
-        flags = _READ_WRITE if self.in_memory else apsw.SQLITE_OPEN_READWRITE
-        connection = apsw.Connection(self._name, flags=flags)
+        # CREATE is only for memory: a file that vanished since it was checked must not come back empty.
+        flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if self.in_memory else 0)
+        connection = apsw.Connection(str(self.path), flags=flags)
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA secure_delete = ON")
@@ -115,6 +118,10 @@ class Database:
     def read(self) -> Iterator[apsw.Connection]:
         """This thread's read connection; everything inside sees one state of the file."""
         self._check_process()
+        if self.in_memory:  # one connection holds the memory; whoever reads waits for whoever writes
+            with self.write() as connection:
+                yield connection
+            return
         reader: apsw.Connection | None = getattr(self._local, "reader", None)
         with _clear_errors(self.path):
             if reader is None:
@@ -160,10 +167,31 @@ class Database:
 
     def _check_process(self) -> None:
         if self._pid != os.getpid():
-            _inherited.append((self._writer, self._local, list(self._readers), self._write_lock))
-            self._open()
+            if self.in_memory:  # the child's own copy of the memory; there is no file to lock
+                self._pid, self._write_lock = os.getpid(), threading.RLock()
+            else:
+                _inherited.append((self._writer, self._local, list(self._readers), self._write_lock))
+                self._open()
         if self._closed:
             raise FileError(f"{self.path} was closed. Open a new Memory on it.")
+
+
+def _before_fork() -> None:
+    for database in sorted(_open_databases, key=id):
+        if database._pid == os.getpid() and database._write_lock.acquire(timeout=BUSY_TIMEOUT_MS / 1000):
+            _held_for_fork.append(database._write_lock)
+
+
+def _after_fork_in_parent() -> None:
+    while _held_for_fork:
+        _held_for_fork.pop().release()
+
+
+if hasattr(os, "register_at_fork"):
+    # The child makes locks of its own (_check_process); there is nothing to release.
+    os.register_at_fork(
+        before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_held_for_fork.clear
+    )
 
 
 def check_file(path: Path) -> int | None:

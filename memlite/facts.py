@@ -11,7 +11,7 @@ import apsw
 
 from memlite import instants
 from memlite.records import Fact, NamedEntity, Scope
-from memlite.words import bigrams, digest
+from memlite.words import beside, digest
 
 # A fact that counts today, over the alias `f`. The time is SQLite's own, so that one condition serves all.
 CURRENT = """
@@ -56,7 +56,7 @@ def insert(db: apsw.Connection, scope_id: int, batch_id: int | None, fact: NewFa
     uid = uuid.uuid4().hex
     db.execute(
         """
-        INSERT INTO facts(uid, scope_id, batch_id, text, hash, bigrams, attributed_to, kind, metadata, confidence,
+        INSERT INTO facts(uid, scope_id, batch_id, text, hash, words, attributed_to, kind, metadata, confidence,
                           model, prompt_version, created_at, observed_at, observed_offset, event_start, event_end,
                           event_precision, valid_from, last_confirmed_at, expires_at)
         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -67,7 +67,7 @@ def insert(db: apsw.Connection, scope_id: int, batch_id: int | None, fact: NewFa
             batch_id,
             fact.text,
             digest(fact.text),
-            bigrams(fact.text),
+            beside(fact.text),
             fact.by,
             fact.kind,
             fact.metadata,
@@ -157,10 +157,10 @@ def rewrite(
     """
     version: int = db.execute(
         """
-        INSERT INTO facts(uid, scope_id, batch_id, text, hash, bigrams, live, attributed_to, kind, metadata, confidence,
+        INSERT INTO facts(uid, scope_id, batch_id, text, hash, words, live, attributed_to, kind, metadata, confidence,
                           model, prompt_version, created_at, observed_at, observed_offset, event_start, event_end,
                           event_precision, valid_from, valid_to, recorded_to, last_confirmed_at, expires_at)
-        SELECT ?, scope_id, batch_id, text, hash, bigrams, 0, attributed_to, kind, metadata, confidence,
+        SELECT ?, scope_id, batch_id, text, hash, words, 0, attributed_to, kind, metadata, confidence,
                model, prompt_version, created_at, observed_at, observed_offset, event_start, event_end,
                event_precision, valid_from, valid_to, ?, last_confirmed_at, expires_at
         FROM facts WHERE id = ? RETURNING id
@@ -175,10 +175,10 @@ def rewrite(
     link(db, fact_id, version, "updates")
     db.execute(
         """
-        UPDATE facts SET text = ?, hash = ?, bigrams = ?, metadata = ?, kind = ?, expires_at = ?, created_at = ?
+        UPDATE facts SET text = ?, hash = ?, words = ?, metadata = ?, kind = ?, expires_at = ?, created_at = ?
         WHERE id = ?
         """,
-        (text, digest(text), bigrams(text), metadata, kind, expires_at, now, fact_id),
+        (text, digest(text), beside(text), metadata, kind, expires_at, now, fact_id),
     )
     return version
 
@@ -214,17 +214,28 @@ def fed_by(db: apsw.Connection, message_ids: str) -> list[tuple[int, bool]]:
     return [(id_, bool(alone)) for id_, alone in rows]
 
 
-def fetch(db: apsw.Connection, ids: Iterable[int], entities: dict[int, tuple[NamedEntity, ...]]) -> dict[int, Fact]:
-    """Facts by row id, in the order given. `entities` comes from entities.of_facts."""
+def fetch(
+    db: apsw.Connection,
+    ids: Iterable[int],
+    entities: dict[int, tuple[NamedEntity, ...]],
+    sql: str = "1",
+    bindings: Sequence[object] = (),
+) -> dict[int, Fact]:
+    """Facts by row id, in the order given. `entities` comes from entities.of_facts.
+
+    sql, bindings: the scopes (alias `s`) whose messages are named as sources; another run may have confirmed
+    the same fact.
+    """
     wanted = list(ids)
     listed = json.dumps(wanted)
     sources: dict[int, list[str]] = {}
     for fact_id, uid in db.execute(
-        """
+        f"""
         SELECT r.fact_id, m.uid FROM sources r JOIN messages m ON m.id = r.message_id
-        WHERE r.fact_id IN (SELECT value FROM json_each(?)) ORDER BY r.fact_id, m.id
+        JOIN scopes s ON s.id = m.scope_id
+        WHERE r.fact_id IN (SELECT value FROM json_each(?)) AND {sql} ORDER BY r.fact_id, m.id
         """,
-        (listed,),
+        (listed, *bindings),
     ):
         sources.setdefault(fact_id, []).append(uid)
     rows = db.execute(

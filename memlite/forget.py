@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import apsw
@@ -21,14 +21,16 @@ class Deletion:
     entities: tuple[int, ...]
 
 
-def of_facts(db: apsw.Connection, fact_ids: Iterable[int], keep_messages: bool) -> Deletion:
-    """Facts with their earlier versions and, unless kept, the messages they were learnt from.
+def of_facts(
+    db: apsw.Connection, fact_ids: Iterable[int], keep_messages: bool, sql: str, bindings: Sequence[object]
+) -> Deletion:
+    """Facts with their earlier versions and, unless kept, the messages of a scope they were learnt from.
 
     Other facts those messages fed keep their text and lose that source.
     """
     chosen = list(fact_ids)
     old = facts.versions(db, json.dumps(chosen))
-    sources = messages.of_facts(db, json.dumps(chosen + old))
+    sources = messages.of_facts(db, json.dumps(chosen + old), sql, bindings)
     gone = set() if keep_messages else {id_ for ids in sources.values() for id_ in ids}
     return _with_entities(db, chosen, old, gone)
 

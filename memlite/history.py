@@ -68,8 +68,9 @@ def _events(db: apsw.Connection, condition: str, bindings: Sequence[object], ord
     rows = db.execute(
         f"""
         SELECT e.id, e.fact_uid, e.action, s.user_id, s.agent_id, s.run_id, b.uid, e.actor, e.reason,
-               e.before, e.after, e.at
+               e.before, e.after, e.at, f.text
         FROM events e JOIN scopes s ON s.id = e.scope_id LEFT JOIN batches b ON b.id = e.batch_id
+        LEFT JOIN facts f ON f.uid = e.fact_uid
         WHERE {condition} {order}
         """,
         bindings,
@@ -86,6 +87,7 @@ def _events(db: apsw.Connection, condition: str, bindings: Sequence[object], ord
             before=None if row[9] is None else json.loads(row[9]),
             after=None if row[10] is None else json.loads(row[10]),
             at=instants.local(row[11]),
+            text=row[12],
         )
         for row in rows
     ]

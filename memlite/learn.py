@@ -137,6 +137,9 @@ def store(
         twin = _living_twin(db, scope, fact, now, batch_id, across_runs)
         if twin:
             facts.confirm(db, twin.id, fact.observed_at, fact.sources)
+            for other in candidate.replaces:
+                if other != twin.id:
+                    _replace(db, other, twin.id, twin.uid, fact, now, batch_id, actor)
             learnt.skipped.append(Skipped(fact.text, "duplicate", twin.uid))
             continue
         id_, uid = facts.insert(db, scope.id, batch_id, fact, now)

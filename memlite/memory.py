@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import json
+import os
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import date, datetime, tzinfo
@@ -63,7 +65,10 @@ EXTRACTION_OFF = (
     "no extractor was found, so no facts are learnt; `memlite models pull default` gets one, "
     "`memlite work` then learns from what is queued"
 )
-_SWITCHED_OFF = "extraction was switched off (extractor=False); `memlite work` learns from what is queued"
+_SWITCHED_OFF = (
+    "extraction is switched off (extractor=False, or MEMLITE_EXTRACTOR=off in the environment); switched on, "
+    "`memlite work` learns from what is queued"
+)
 _EXTRACT = ("now", "later", "never")
 _LIMIT = 1000  # most hits, facts or events of one answer
 _SHORTEST_PREFIX = 4
@@ -100,7 +105,7 @@ class Memory:
         except BaseException:
             self._database.close()
             raise
-        self._extraction_off = _SWITCHED_OFF if extractor is False else EXTRACTION_OFF
+        self._extraction_off = _SWITCHED_OFF if _is_off(extractor) else EXTRACTION_OFF
         self._lease_ms = int(lease_seconds * 1000)
         self._bound: Scope | None = None
 
@@ -148,11 +153,14 @@ class Memory:
                 expires_at=expires[0] if expires else None,
             )
         learnt, reason = Learnt(skipped=repeated, timings=timings), None
-        if extract != "later":
-            with timed(timings, "embed_messages"):
-                self._semantic.catch_up("message", [id_ for id_, _ in stored])
-        if extract == "now":
-            reason = self._learn_now(batch.id, learnt)
+        try:
+            if extract != "later":
+                with timed(timings, "embed_messages"):
+                    self._semantic.catch_up("message", [id_ for id_, _ in stored])
+            if extract == "now":
+                reason = self._learn_now(batch.id, learnt)
+        except ModelError as error:  # the messages are stored: the result says what is missing
+            reason = str(error)
         return self._result(batch, learnt, [uid for _, uid in stored], reason)
 
     def remember(
@@ -256,8 +264,7 @@ class Memory:
         done = found = skipped = 0
         failures: list[str] = []
         tried: list[int] = []
-        for kind in vectors.KINDS[:2]:
-            self._semantic.catch_up(kind)
+        made = sum(self._semantic.catch_up(kind) for kind in vectors.KINDS)
         while self._extractor is not None and (limit is None or len(tried) < limit):
             worker = batches.worker_name()
             batch = self._claim(worker, leave=tried)
@@ -265,15 +272,16 @@ class Memory:
                 break
             tried.append(batch.id)
             learnt = Learnt()
-            error = self._learn_claimed(batch, worker, learnt)
+            try:
+                error = self._learn_claimed(batch, worker, learnt)
+            except learn.ClaimLostError:  # another worker has it; its facts count
+                continue
             if error:
                 failures.append(f"{batch.uid}: {error}")
             else:
                 done, found, skipped = done + 1, found + len(learnt.facts), skipped + len(learnt.skipped)
-            tell(f"batch {len(tried)}: {error or f'{len(learnt.facts)} facts'}")
-        made = 0
-        for kind in vectors.KINDS:
-            made += self._semantic.catch_up(kind)
+            tell(f"batch {len(tried)}: {error or f'{len(learnt.facts)} fact(s)'}")
+        made += sum(self._semantic.catch_up(kind) for kind in vectors.KINDS)
         with self._database.read() as db:
             waiting = batches.queued(db, *self._place(db))
         return WorkResult(done, found, skipped, made, len(waiting), tuple(failures), self._notes(bool(waiting)))
@@ -297,22 +305,22 @@ class Memory:
     def preview_delete(self, id: str, *, keep_messages: bool = False) -> DeletionPreview:
         """What `delete` would take with it. Raises NotFoundError."""
         with self._database.read() as db:
-            deletion = self._deletion(db, id, keep_messages)
-            return DeletionPreview(
-                tuple(self._facts(db, deletion.facts)), tuple(messages.fetch(db, deletion.messages).values())
-            )
+            return self._preview(db, self._deletion(db, id, keep_messages))
+
+    def preview_delete_all(
+        self, *, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
+    ) -> DeletionPreview:
+        """What `delete_all` would take with it."""
+        scope = self._ids(user_id, agent_id, run_id)
+        with self._database.read() as db:
+            return self._preview(db, forget.of_everything(db, *_within(scopes.reach(db, scope))))
 
     def delete_all(
         self, *, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
     ) -> Receipt:
         """Delete every fact and message of a scope for good, the queued ones too."""
         scope = self._ids(user_id, agent_id, run_id)
-
-        def everything(db: apsw.Connection) -> forget.Deletion:
-            reach = scopes.reach(db, scope)
-            return forget.of_everything(db, reach.sql, reach.bindings) if reach else forget.Deletion((), (), (), ())
-
-        return self._forget(everything)
+        return self._forget(lambda db: forget.of_everything(db, *_within(scopes.reach(db, scope))))
 
     # -- reading ---------------------------------------------------------------------------------
 
@@ -341,7 +349,7 @@ class Memory:
             raise InvalidInputError(f"query is a {type(query).__name__}, expected a text.")
         sql, bindings = _compile(filters)
         read = read_query(query)
-        embedded = self._semantic.embed([query]) if query.strip() else None
+        embedded = self._semantic.embed([read.text]) if query.strip() else None
         with self._database.read() as db:
             reach, entity_reach = scopes.reach(db, scope), scopes.reach_of_entities(db, scope)
             if reach is None or entity_reach is None:
@@ -383,7 +391,7 @@ class Memory:
         count = _count("limit", limit)
         if order not in ("newest", "oldest"):
             raise InvalidInputError(f"order is {order!r}, expected newest or oldest.")
-        if cursor is not None and not (isinstance(cursor, str) and cursor.isdecimal()):
+        if cursor is not None and not (isinstance(cursor, str) and cursor.isdecimal() and len(cursor) < 19):
             raise InvalidInputError(f"cursor is {cursor!r}, expected the cursor of the page before.")
         sql, bindings = _compile(filters)
         shown = "f.recorded_to IS NULL AND f.archived_at IS NULL" if past else facts.CURRENT
@@ -586,11 +594,13 @@ class Memory:
         assert self._extractor is not None
         try:
             found = learn.learn(self._database, self._semantic, self._extractor, batch, worker)
-        except (ExtractionError, ModelMissingError) as error:
+        except ModelError as error:
             self._release(batch, worker, str(error))
             return str(error)
         except BaseException as error:
-            self._release(batch, worker, f"{type(error).__name__}: {error}")
+            # An interruption is nobody's failure; anything else is kept with the batch.
+            interrupted = isinstance(error, (KeyboardInterrupt, SystemExit))
+            self._release(batch, worker, "" if interrupted else f"{type(error).__name__}: {error}")
             raise
         learnt.facts, learnt.skipped = found.facts, learnt.skipped + found.skipped
         learnt.timings.update(found.timings)
@@ -613,7 +623,7 @@ class Memory:
             skipped=tuple(learnt.skipped),
             messages=tuple(stored),
             reason=reason if state == "queued" else None,
-            notes=self._notes(False),
+            notes=self._notes(False) + ((reason,) if reason and state != "queued" else ()),
             timings={step: round(ms, 2) for step, ms in learnt.timings.items()},
         )
 
@@ -641,10 +651,15 @@ class Memory:
             notes,
         )
 
+    def _preview(self, db: apsw.Connection, deletion: forget.Deletion) -> DeletionPreview:
+        return DeletionPreview(
+            tuple(self._facts(db, deletion.facts)), tuple(messages.fetch(db, deletion.messages).values())
+        )
+
     def _deletion(self, db: apsw.Connection, id: str, keep_messages: bool) -> forget.Deletion:
         kind, row_id = self._find(db, id, self._place(db))
         if kind == "fact":
-            return forget.of_facts(db, [row_id], keep_messages)
+            return forget.of_facts(db, [row_id], keep_messages, *self._place(db))
         return forget.of_messages(db, [row_id])
 
     def _ids(self, user_id: object, agent_id: object, run_id: object) -> Scope:
@@ -666,8 +681,8 @@ class Memory:
         return _only(id, "message", messages.find(db, _prefix(id), *place))[0]
 
     def _facts(self, db: apsw.Connection, ids: Sequence[int]) -> list[Fact]:
-        named = entities.of_facts(db, "[" + ",".join(map(str, ids)) + "]")
-        return list(facts.fetch(db, ids, named).values())
+        named = entities.of_facts(db, json.dumps(list(ids)))
+        return list(facts.fetch(db, ids, named, *self._place(db)).values())
 
     def _instant(self, value: object, name: str) -> tuple[int, int] | None:
         return None if value is None else instants.read(value, self._zone, name)
@@ -682,6 +697,10 @@ class Memory:
 def default_path() -> Path:
     """The file that is used when none is given: memory.db in the platform's folder for user data."""
     return platformdirs.user_data_path("memlite", appauthor=False) / "memory.db"
+
+
+def _is_off(extractor: extract.Choice) -> bool:
+    return extractor is False or os.environ.get("MEMLITE_EXTRACTOR", "").lower() == "off"
 
 
 def _open_extractor(choice: extract.Choice, n_threads: int) -> Extractor | None:

@@ -11,7 +11,7 @@ import apsw
 
 from memlite import instants
 from memlite.records import Message, Scope
-from memlite.words import bigrams, digest
+from memlite.words import beside, digest
 
 WINDOW = 10  # messages of the exact scope shown to the extractor before the new ones
 
@@ -42,7 +42,7 @@ def insert(
     uid = uuid.uuid4().hex
     db.execute(
         """
-        INSERT INTO messages(uid, scope_id, batch_id, caller_id, role, name, content, hash, bigrams, metadata,
+        INSERT INTO messages(uid, scope_id, batch_id, caller_id, role, name, content, hash, words, metadata,
                              observed_at, observed_offset, created_at)
         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """,
@@ -55,7 +55,7 @@ def insert(
             message.name,
             message.content,
             digest(message.content),
-            bigrams(message.content),
+            beside(message.content),
             metadata,
             message.observed_at,
             message.observed_offset,
@@ -155,15 +155,21 @@ def visible(current: str) -> str:
     return _NOT_PAST.format(current=current)
 
 
-def of_facts(db: apsw.Connection, fact_ids: str) -> dict[int, list[int]]:
-    """The row ids of the messages behind each fact. `fact_ids`: a JSON array of row ids."""
+def of_facts(
+    db: apsw.Connection, fact_ids: str, sql: str = "1", bindings: Sequence[object] = ()
+) -> dict[int, list[int]]:
+    """The row ids of the messages behind each fact, within a scope (`sql` over the alias `s`).
+
+    fact_ids: a JSON array of row ids.
+    """
     found: dict[int, list[int]] = {}
     rows = db.execute(
-        """
-        SELECT fact_id, message_id FROM sources WHERE fact_id IN (SELECT value FROM json_each(?))
-        ORDER BY fact_id, message_id
+        f"""
+        SELECT r.fact_id, r.message_id FROM sources r JOIN messages m ON m.id = r.message_id
+        JOIN scopes s ON s.id = m.scope_id
+        WHERE r.fact_id IN (SELECT value FROM json_each(?)) AND {sql} ORDER BY r.fact_id, r.message_id
         """,
-        (fact_ids,),
+        (fact_ids, *bindings),
     )
     for fact_id, message_id in rows:
         found.setdefault(fact_id, []).append(message_id)

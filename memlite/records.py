@@ -99,7 +99,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One row of the history. `before` and `after` are None once the fact was deleted."""
+    """One row of the history. `text` is what the fact says now; a deleted one's words are gone from its events."""
 
     id: int
     fact: str
@@ -111,6 +111,7 @@ class Event:
     before: Mapping[str, Any] | None
     after: Mapping[str, Any] | None
     at: datetime
+    text: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ CREATE TABLE messages(
   name            TEXT NOT NULL DEFAULT '',
   content         TEXT NOT NULL CHECK(content <> ''),
   hash            TEXT NOT NULL,
-  bigrams         TEXT NOT NULL DEFAULT '',
+  words           TEXT NOT NULL DEFAULT '',            -- what is indexed beside the text (words.beside)
   metadata        TEXT NOT NULL DEFAULT '{}' CHECK(json_valid(metadata)),
   observed_at     INTEGER NOT NULL,                    -- UTC milliseconds
   observed_offset INTEGER NOT NULL DEFAULT 0,          -- minutes east of UTC, as it was given
@@ -81,7 +81,7 @@ CREATE TABLE facts(
   batch_id          INTEGER REFERENCES batches(id),
   text              TEXT NOT NULL CHECK(text <> ''),
   hash              TEXT NOT NULL,
-  bigrams           TEXT NOT NULL DEFAULT '',
+  words             TEXT NOT NULL DEFAULT '',          -- what is indexed beside the text (words.beside)
   live              INTEGER NOT NULL DEFAULT 1 CHECK(live IN (0, 1)),
   attributed_to     TEXT NOT NULL DEFAULT '',
   kind              TEXT NOT NULL DEFAULT '',
@@ -165,8 +165,8 @@ CREATE TABLE events(
   batch_id INTEGER REFERENCES batches(id),
   actor    TEXT NOT NULL DEFAULT '',
   reason   TEXT NOT NULL DEFAULT '',
-  before   TEXT CHECK(json_valid(before)),
-  after    TEXT CHECK(json_valid(after)),
+  before   TEXT CHECK(before IS NULL OR json_valid(before)),
+  after    TEXT CHECK(after IS NULL OR json_valid(after)),
   at       INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX events_by_fact ON events(fact_uid);
@@ -205,7 +205,7 @@ CREATE VIEW current_facts AS
 # column carries the interned scope terms and weighs nothing: it filters inside the index.
 _WORDS = """
 CREATE VIEW {kind}_text AS
-  SELECT t.id AS id, {text} AS text, t.bigrams AS words, {scope} AS scope
+  SELECT t.id AS id, {text} AS text, t.words AS words, {scope} AS scope
   FROM {kind}s t JOIN scopes s ON s.id = t.scope_id {visible};
 CREATE VIRTUAL TABLE {kind}_words USING fts5(
   text, words, scope, content='{kind}_text', content_rowid='id', tokenize='{tokenizer}');
@@ -234,7 +234,7 @@ _FACT_WORDS = _WORDS.format(
     text="t.text",
     scope="s.terms || CASE t.live WHEN 1 THEN ' live' ELSE '' END",
     visible="WHERE t.archived_at IS NULL",
-    columns="text, bigrams, live, archived_at, scope_id",
+    columns="text, words, live, archived_at, scope_id",
     tokenizer=_TOKENIZER,
 )
 _MESSAGE_WORDS = _WORDS.format(
@@ -242,7 +242,7 @@ _MESSAGE_WORDS = _WORDS.format(
     text=SPOKEN.format("t"),
     scope="s.terms",
     visible="",
-    columns="name, content, bigrams, scope_id",
+    columns="name, content, words, scope_id",
     tokenizer=_TOKENIZER,
 )
 

@@ -68,7 +68,8 @@ def find(db: apsw.Connection, asked: Asked, include: Collection[str], limit: int
             score = rank.total(
                 signals, vectors=asked.vector is not None, entities=bool(named), exact=bool(asked.query.exact)
             )
-            ranked.append(Ranked(lane.kind, id_, score, signals))
+            if score > 0.0:  # a hit without any reason is none
+                ranked.append(Ranked(lane.kind, id_, score, signals))
     # Facts before messages and new before old where the score is the same: the order never depends on chance.
     ranked.sort(key=lambda r: (-r.score, r.kind, -r.id))
     return _hits(db, asked, ranked, named, limit, explain)
@@ -240,7 +241,7 @@ def _hits(
 ) -> list[Hit]:
     fact_ids = [r.id for r in ranked if r.kind == "fact"]
     listed = json.dumps(fact_ids)
-    source_ids = messages.of_facts(db, listed)
+    source_ids = messages.of_facts(db, listed, asked.reach.sql, asked.reach.bindings)
     hashes = {
         kind: _hashes(db, LANES[f"{kind}s"], [r.id for r in ranked if r.kind == kind]) for kind in ("fact", "message")
     }
@@ -248,7 +249,7 @@ def _hits(
 
     shown_facts = [id_ for r in chosen if r.kind == "fact" for id_ in twins[r.kind, r.id]]
     mentions = entities.of_facts(db, json.dumps(shown_facts))
-    fact_records = facts.fetch(db, shown_facts, mentions)
+    fact_records = facts.fetch(db, shown_facts, mentions, asked.reach.sql, asked.reach.bindings)
     wanted = {id_ for fact in shown_facts for id_ in source_ids.get(fact, ())}
     wanted |= {r.id for r in chosen if r.kind == "message"}
     message_records = messages.fetch(db, sorted(wanted))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -46,14 +47,18 @@ class Semantic:
         self._automatic = choice is None
         self._off: str | None = None
         self._checked = False
-        self._lock = threading.Lock()
+        self._pid, self._lock = os.getpid(), threading.Lock()
         self.embedder = None if database.vectors_off else embed.open_embedder(choice, n_threads=n_threads)
         if database.vectors_off:
             self._off = f"sqlite-vec cannot be loaded: {database.vectors_off}"
         elif choice is False:
             self._off = "they were switched off (embedder=False)"
         elif self.embedder is None:
-            self._off = "no embedder was found; `memlite models pull default` turns them on"
+            self._off = (
+                "MEMLITE_EMBEDDER=off in the environment; unset it"
+                if os.environ.get("MEMLITE_EMBEDDER", "").lower() == "off"
+                else "no embedder was found; `memlite models pull default` turns them on"
+            )
 
     @property
     def note(self) -> str | None:
@@ -128,6 +133,8 @@ class Semantic:
 
     def _check(self, embedder: Embedder) -> None:
         """Compare this embedder with the file's, once; the first one becomes the file's."""
+        if self._pid != os.getpid():  # a fork may have copied the lock while another thread held it
+            self._pid, self._lock = os.getpid(), threading.Lock()
         with self._lock:
             if self._checked:
                 return

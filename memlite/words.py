@@ -17,8 +17,8 @@ _UNSPACED = (
 )
 _RUN = re.compile(f"[{_UNSPACED}]+")
 _QUOTED = re.compile(r'"([^"]{2,200})"|“([^”]{2,200})”|«([^»]{2,200})»')
-_EDGES = re.compile(r"^[\W_]+|[\W_]+$")
-_INNER = re.compile(r"[\W_]")
+
+_JOINERS = "'’-‐–—/,"  # punctuation inside ordinary words and between two of them
 
 # English words that say how a question is built, not what it is about. Dropped unless nothing else is left.
 STOP_WORDS = frozenset(
@@ -62,17 +62,21 @@ def fold(name: str) -> str:
     bare = "".join(ch for ch in decomposed if not unicodedata.combining(ch))
     # Recompose: without its combining marks Hangul would stay a string of single letters.
     bare = " ".join(unicodedata.normalize("NFKC", bare).split())
-    return _EDGES.sub("", bare) or bare
+    return _trim(bare) or bare
 
 
-def bigrams(text: str) -> str:
-    """Two-character pieces of every run without spaces, separated by spaces; '' for a text that has none.
+def beside(text: str) -> str:
+    """What is indexed beside a text; '' for most texts.
 
-    The last character of a run stands alone as well, so that a prefix query finds every single character.
+    Two-character pieces of every run without spaces, its last character alone as well, so that a prefix query
+    finds every single one; and the plain spelling of words written with ligatures or full-width letters.
     """
-    pieces = []
-    for run in _RUN.findall(unicodedata.normalize("NFKC", text)):
-        pieces += [run[i : i + 2] for i in range(len(run))]
+    plain = unicodedata.normalize("NFKC", text)
+    pieces = [run[i : i + 2] for run in _RUN.findall(plain) for i in range(len(run))]
+    if pieces or plain != text:
+        # "iPhone" inside a run without spaces, and what was written with a ligature or in full width.
+        written = set(text.split())
+        pieces += [word for word in _RUN.sub(" ", plain).split() if word not in written]
     return " ".join(pieces)
 
 
@@ -89,7 +93,7 @@ def read_query(text: str) -> Query:
     for raw in text.split():
         if len(terms) >= MAX_TERMS:
             break
-        word = _EDGES.sub("", raw)
+        word = _trim(raw)
         for suffix in ("'s", "’s"):
             word = word.removesuffix(suffix)
         if not word:
@@ -98,20 +102,18 @@ def read_query(text: str) -> Query:
         if runs:
             for run in runs:
                 terms |= dict.fromkeys(_run_terms(run))
-            word = _RUN.sub(" ", word)
-            for part in word.split():
-                terms[_quote(part)] = None
+            terms |= {_quote(part): None for part in map(_trim, _RUN.sub(" ", word).split()) if part}
             continue
         if word.casefold() in STOP_WORDS:
             stopped[_quote(word)] = None
             continue
         terms[_quote(word)] = None
-        if _is_identifier(word):
+        parts = _parts(word)
+        if _is_identifier(word, parts):
             exact[_quote(word)] = None
-        elif _INNER.search(word):
+        elif len(parts) > 1:
             # "well-known" as a phrase, and its parts for a text that spells it "well known" or uses one.
-            parts = [part for part in re.split(r"[\W_]+", word) if len(part) > 2]
-            terms |= {_quote(part): None for part in parts if part.casefold() not in STOP_WORDS}
+            terms |= {_quote(part): None for part in parts if len(part) > 2 and part.casefold() not in STOP_WORDS}
     chosen = list(terms or stopped)[:MAX_TERMS]
     return Query(text, tuple(chosen), tuple(term for term in exact if term in chosen)[:8])
 
@@ -127,12 +129,26 @@ def unquoted(term: str) -> str:
     return term.rstrip("*").strip().strip('"').replace('""', '"')
 
 
-def _is_identifier(word: str) -> bool:
-    """node.js, ERR-7731, a@b.com, v2.0.1, covid-19: a digit beside letters, or punctuation that is not a hyphen."""
-    has_letter = any(ch.isalpha() for ch in word)
+def _is_word(ch: str) -> bool:
+    """Letters, digits and marks, as the tokenizer has it; for Python's \\w a vowel sign ends a Hindi word."""
+    return ch.isalnum() or unicodedata.category(ch)[0] == "M"
+
+
+def _trim(text: str) -> str:
+    """The text without what stands before its first and after its last letter, digit or mark."""
+    inside = [i for i, ch in enumerate(text) if _is_word(ch)]
+    return text[inside[0] : inside[-1] + 1] if inside else ""
+
+
+def _parts(word: str) -> list[str]:
+    return "".join(ch if _is_word(ch) else " " for ch in word).split()
+
+
+def _is_identifier(word: str, parts: list[str]) -> bool:
+    """node.js, ERR-7731, a@b.com, v2.0.1, covid-19: digits with letters or punctuation, or more than a hyphen."""
     if any(ch.isdigit() for ch in word):
-        return has_letter or bool(_INNER.search(word))
-    return has_letter and bool(re.search(r"[^\W_][^\w\s'’\-–—/,][^\W_]|_", word))
+        return len(parts) > 1 or any(ch.isalpha() for ch in word)
+    return len(parts) > 1 and any(not _is_word(ch) and ch not in _JOINERS for ch in word)
 
 
 def _run_terms(run: str) -> list[str]:
@@ -149,6 +165,6 @@ def _phrase(text: str) -> str:
     words = text.split()
     if _RUN.search(text):
         # A quoted run is a phrase of its bigrams: they stand side by side in the index.
-        words = [piece for word in words for piece in (bigrams(word).split()[:-1] or [word])]
+        words = [piece for word in words for piece in (beside(word).split()[:-1] or [word])]
     words = [word for word in words if any(ch.isalnum() for ch in word)]
     return _quote(" ".join(words)) if words else ""

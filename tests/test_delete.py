@@ -1,0 +1,421 @@
+"""delete() and delete_all(): gone means that the bytes are in no file."""
+
+from __future__ import annotations
+
+import sqlite3
+import struct
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from memlite import (
+    ExtractedFact,
+    Extraction,
+    ExtractionError,
+    ExtractionRequest,
+    Fact,
+    InvalidInputError,
+    Memory,
+    Message,
+    NamedEntity,
+    NotFoundError,
+)
+from memlite.embed import normalise, pack
+
+# Its beginning is shared with no other word here: the index stores a word without what it shares with the one before.
+CANARY = "Xyzzyquorvandrak"
+MARK = b"quorvandrak"
+
+
+class Distinct:
+    """An embedder that gives every text a vector of its own, found again in a file by its bytes."""
+
+    name = "distinct"
+    dimension = 32
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        return [[1 + byte / 7 for byte in sha256(text.encode()).digest()] for text in texts]
+
+
+class Echo:
+    """An extractor whose facts are the messages themselves; the canary is an entity wherever it stands."""
+
+    name = "echo"
+    prompt_version = "1"
+    fails = False
+
+    def extract(self, request: ExtractionRequest) -> Extraction:
+        if self.fails:
+            raise ExtractionError("no JSON in: " + request.messages[0].text)
+        return Extraction(
+            tuple(
+                ExtractedFact(
+                    turn.text,
+                    turn.speaker,
+                    (turn.number,),
+                    entities=(NamedEntity(CANARY, "person"),) if CANARY in turn.text else (),
+                )
+                for turn in request.messages
+            )
+        )
+
+
+@pytest.fixture
+def memory(path: Path) -> Iterator[Memory]:
+    with Memory(path, embedder=Distinct(), extractor=Echo()) as opened:
+        opened.remember([f"Note {n} about the garden." for n in range(40)], user_id="other")
+        yield opened
+
+
+def files(memory: Memory) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in memory.path.parent.iterdir() if file.is_file()}
+
+
+def places_with_the_canary(memory: Memory) -> list[str]:
+    return [name for name, data in files(memory).items() if MARK in data.lower()]
+
+
+def vector_bytes(text: str) -> bytes:
+    return pack(normalise(Distinct().embed([text])[0]))
+
+
+def places_with_the_vector(memory: Memory, text: str) -> list[str]:
+    """The files that hold any four neighbouring numbers of a text's vector."""
+    vector = vector_bytes(text)
+    pieces = [vector[i : i + 16] for i in range(0, len(vector), 16)]
+    return [name for name, data in files(memory).items() if any(piece in data for piece in pieces)]
+
+
+def count(memory: Memory, table: str) -> int:
+    db = sqlite3.connect(memory.path)
+    (found,) = db.execute(f"SELECT count(*) FROM {table}").fetchone()
+    db.close()
+    return int(found)
+
+
+def test_a_vectors_bytes_are_found_while_it_is_there(memory: Memory) -> None:
+    text = f"{CANARY} likes tea."
+    memory.remember(text, user_id="u")
+    assert places_with_the_vector(memory, text)
+    assert places_with_the_canary(memory)
+    assert struct.calcsize("32f") == len(vector_bytes(text))
+
+
+# Every way a word can have come in.
+
+
+def remembered(memory: Memory) -> list[str]:
+    text = f"{CANARY} likes tea."
+    memory.remember({"text": text, "by": CANARY, "kind": CANARY, "metadata": {"who": CANARY}}, user_id="u")
+    return [text, CANARY]
+
+
+def learnt(memory: Memory) -> list[str]:
+    text = f"{CANARY} likes tea."
+    memory.add(
+        {"name": CANARY, "content": text, "id": CANARY},
+        user_id="u",
+        instructions=f"Watch {CANARY}.",
+        metadata={"who": CANARY},
+    )
+    return [text, f"{CANARY}: {text}", CANARY]
+
+
+def learnt_as_a_kind(memory: Memory) -> list[str]:
+    memory.add("She likes tea.", user_id="u", kind=f"about {CANARY}")
+    return []
+
+
+def queued(memory: Memory) -> list[str]:
+    text = f"{CANARY} likes tea."
+    memory.add(text, user_id="u", extract="later", instructions=f"Watch {CANARY}.", metadata={"who": CANARY})
+    memory._semantic.catch_up("message")
+    return [text]
+
+
+def failed(memory: Memory) -> list[str]:
+    text = f"{CANARY} likes tea."
+    memory._extractor.fails = True  # type: ignore[union-attr]
+    assert CANARY in str(memory.add(text, user_id="u").reason)
+    return [text]
+
+
+def stored_only(memory: Memory) -> list[str]:
+    text = f"{CANARY} 喝绿茶。"
+    memory.add([{"role": "tool", "content": text}], user_id="u", extract="never")
+    return [text]
+
+
+def updated_away(memory: Memory) -> list[str]:
+    texts = [f"{CANARY} likes tea.", f"{CANARY} likes coffee."]
+    (fact,) = memory.remember(texts[0], user_id="u", metadata={"who": CANARY}).facts
+    memory.update(fact.id, text=texts[1], metadata={})
+    memory.update(fact.id, text="Somebody likes water.")
+    return [*texts, CANARY]
+
+
+def replaced(memory: Memory) -> list[str]:
+    texts = [f"{CANARY} lives in Porto.", f"{CANARY} lives in Lisbon."]
+    (old,) = memory.remember(texts[0], user_id="u", observed_at="2020-01-01").facts
+    memory.remember({"text": texts[1], "replaces": old.id}, user_id="u")
+    return [*texts, CANARY]
+
+
+def expired(memory: Memory) -> list[str]:
+    text = f"{CANARY} likes tea."
+    memory.remember(text, user_id="u", expires_at="2001-01-01")
+    memory.remember(text, user_id="u")
+    return [text, CANARY]
+
+
+def in_many_runs(memory: Memory) -> list[str]:
+    text = f"{CANARY} likes tea."
+    for n in range(30):
+        memory.add([text, f"Reply {n}."], user_id="u", agent_id=f"a{n % 3}", run_id=f"r{n}")
+    return [text, CANARY]
+
+
+WAYS = [
+    remembered,
+    learnt,
+    learnt_as_a_kind,
+    queued,
+    failed,
+    stored_only,
+    updated_away,
+    replaced,
+    expired,
+    in_many_runs,
+]
+
+
+@pytest.mark.parametrize("closed", [False, True], ids=["open", "closed"])
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
+def test_after_delete_all_no_file_holds_a_word_or_a_vector_of_it(memory: Memory, way: Any, closed: bool) -> None:
+    texts = way(memory)
+    assert places_with_the_canary(memory)
+    receipt = memory.delete_all(user_id="u")
+    assert receipt.wal_truncated
+    if closed:
+        memory.close()
+    assert places_with_the_canary(memory) == []
+    assert [text for text in texts if places_with_the_vector(memory, text)] == []
+
+
+@pytest.mark.parametrize(
+    "way",
+    [remembered, learnt, learnt_as_a_kind, queued, failed, stored_only, updated_away],
+    ids=lambda way: way.__name__,
+)
+def test_after_deleting_its_fact_or_message_no_file_holds_a_word_or_a_vector_of_it(memory: Memory, way: Any) -> None:
+    texts = way(memory)
+    facts = [fact.id for fact in memory.get_all(user_id="u")]
+    hits = [hit.id for hit in memory.search(CANARY, user_id="u", include=("messages",))]
+    memory.delete((facts or hits)[0])
+    assert places_with_the_canary(memory) == []
+    assert [text for text in texts if places_with_the_vector(memory, text)] == []
+
+
+def test_an_updated_texts_old_vector_and_words_go_with_the_fact_only(memory: Memory) -> None:
+    text = f"{CANARY} likes tea."
+    (fact,) = memory.remember(text, user_id="u").facts
+    memory.update(fact.id, text="Somebody likes water.")
+    assert places_with_the_canary(memory)
+    receipt = memory.delete(fact.id)
+    assert receipt.versions == 1
+    assert places_with_the_vector(memory, text) == []
+
+
+def test_reembedding_leaves_nothing_of_the_old_vectors(memory: Memory) -> None:
+    class Other(Distinct):
+        name = "other"
+
+        def embed(self, texts: Sequence[str]) -> list[list[float]]:
+            return [numbers[::-1] for numbers in super().embed(texts)]
+
+    text = f"{CANARY} likes tea."
+    memory.remember(text, user_id="u")
+    memory.close()
+    with Memory(memory.path, embedder=Other(), extractor=False) as again:
+        again.reembed()
+    assert places_with_the_vector(memory, text) == []
+
+
+# What goes and what stays.
+
+
+def test_a_fact_takes_its_messages_with_it(memory: Memory) -> None:
+    added = memory.add("Ana likes tea.", user_id="u")
+    receipt = memory.delete(added.facts[0].id)
+    assert receipt.facts == (added.facts[0].id,)
+    assert receipt.messages == added.messages
+    assert count(memory, "messages") == 0
+
+
+def test_a_facts_messages_are_kept_on_demand(memory: Memory) -> None:
+    added = memory.add("Ana likes tea.", user_id="u")
+    receipt = memory.delete(added.facts[0].id, keep_messages=True)
+    assert receipt.messages == ()
+    assert [hit.kind for hit in memory.search("Ana tea", user_id="u")] == ["message"]
+
+
+def test_other_facts_of_a_deleted_message_keep_their_text(memory: Memory) -> None:
+    message = memory.add("Ana likes tea and Ben likes coffee.", user_id="u", extract="never").messages[0]
+    tea, coffee = memory.remember(
+        [{"text": "Ana likes tea.", "source": message}, {"text": "Ben likes coffee.", "source": message}], user_id="u"
+    ).facts
+    memory.delete(tea.id)
+    kept = memory.get(coffee.id)
+    assert isinstance(kept, Fact)
+    assert (kept.text, kept.sources) == ("Ben likes coffee.", ())
+
+
+def test_a_message_takes_the_facts_that_have_no_other_source(memory: Memory) -> None:
+    one = memory.add("Ana likes tea.", user_id="u").messages[0]
+    memory.add("Ana likes tea.", user_id="u")
+    both = memory.get_all(user_id="u")[0]
+    alone = memory.remember({"text": "Ana drinks.", "source": one}, user_id="u").facts[0]
+    receipt = memory.delete(one)
+    assert receipt.facts == (alone.id,)
+    assert receipt.messages == (one,)
+    assert memory.get(both.id)
+
+
+def test_the_preview_lists_what_the_deletion_takes(memory: Memory) -> None:
+    added = memory.add("Ana likes tea.", user_id="u")
+    preview = memory.preview_delete(added.facts[0].id)
+    assert [fact.id for fact in preview.facts] == [added.facts[0].id]
+    assert [message.id for message in preview.messages] == list(added.messages)
+    assert memory.preview_delete(added.facts[0].id, keep_messages=True).messages == ()
+    receipt = memory.delete(added.facts[0].id)
+    assert (receipt.facts, receipt.messages) == ((preview.facts[0].id,), added.messages)
+
+
+def test_a_deleted_queued_message_is_never_extracted(memory: Memory) -> None:
+    added = memory.add("Ana likes tea.", user_id="u", extract="later")
+    memory.delete(added.messages[0])
+    assert memory.stats().queued == ()
+    assert memory.work().facts == 0
+
+
+def test_a_deleted_fact_may_be_learnt_again(memory: Memory) -> None:
+    memory.delete(memory.add("Ana likes tea.", user_id="u").facts[0].id)
+    assert memory.add("Ana likes tea.", user_id="u").facts
+
+
+def test_a_replaced_facts_deletion_leaves_the_new_one(memory: Memory) -> None:
+    old = memory.remember("Ana lives in Porto.", user_id="u", observed_at="2020-01-01").facts[0]
+    new = memory.remember({"text": "Ana lives in Lisbon.", "replaces": old.id}, user_id="u").facts[0]
+    memory.delete(old.id)
+    assert memory.get(new.id)
+    assert count(memory, "links") == 0
+
+
+def test_delete_all_takes_a_scope_and_leaves_the_rest(memory: Memory) -> None:
+    memory.add("Ana likes tea.", user_id="u", run_id="r1")
+    memory.add("Ben likes coffee.", user_id="u", run_id="r2")
+    memory.add("Cleo likes water.", user_id="v", run_id="r1")
+    receipt = memory.delete_all(user_id="u", run_id="r1")
+    assert (len(receipt.facts), len(receipt.messages)) == (1, 1)
+    assert {fact.text for fact in memory.get_all(user_id="u")} == {"Ben likes coffee."}
+    memory.delete_all(user_id="u")
+    assert len(memory.get_all(user_id="v")) == 1
+    assert len(memory.get_all(user_id="other")) == 40
+
+
+def test_delete_all_of_nobody_deletes_nothing(memory: Memory) -> None:
+    receipt = memory.delete_all(user_id="nobody")
+    assert (receipt.facts, receipt.messages, receipt.entities) == ((), (), 0)
+
+
+def test_delete_all_needs_a_scope(memory: Memory) -> None:
+    with pytest.raises(InvalidInputError):
+        memory.delete_all()
+
+
+def test_the_receipt_counts_versions_and_entities(memory: Memory) -> None:
+    (fact,) = memory.remember({"text": "Ana met Ben.", "entities": ["Ana", "Ben"]}, user_id="u").facts
+    memory.update(fact.id, text="Ana met Ben again.")
+    receipt = memory.delete(fact.id)
+    assert (receipt.versions, receipt.entities) == (1, 2)
+
+
+@pytest.mark.parametrize("id_", ["0123456789abcdef", "ffff"])
+def test_what_is_not_there_cannot_be_deleted(memory: Memory, id_: str) -> None:
+    with pytest.raises(NotFoundError):
+        memory.delete(id_)
+
+
+def test_what_was_deleted_cannot_be_deleted_again(memory: Memory) -> None:
+    (fact,) = memory.remember("Ana likes tea.", user_id="u").facts
+    memory.delete(fact.id)
+    with pytest.raises(NotFoundError):
+        memory.delete(fact.id)
+
+
+def test_events_remain_without_words(memory: Memory) -> None:
+    (fact,) = memory.remember(f"{CANARY} likes tea.", user_id="u").facts
+    memory.update(fact.id, text=f"{CANARY} likes coffee.")
+    memory.delete(fact.id)
+    events = memory.history(fact.id)
+    assert [event.action for event in events] == ["ADD", "UPDATE", "DELETE"]
+    assert all((event.before, event.after, event.reason) == (None, None, "") for event in events)
+    assert [event.scope.user_id for event in events] == ["u"] * 3
+
+
+def test_a_deletion_is_whole_or_not_at_all(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    added = memory.add("Ana likes tea.", user_id="u")
+
+    def fail(*_: object) -> None:
+        raise RuntimeError("power cut")
+
+    monkeypatch.setattr("memlite.messages.delete", fail)
+    with pytest.raises(RuntimeError):
+        memory.delete(added.facts[0].id)
+    assert memory.get(added.facts[0].id) == added.facts[0]
+    assert [hit.kind for hit in memory.search("Ana tea", user_id="u")] == ["fact"]
+    assert [event.action for event in memory.history(added.facts[0].id)] == ["ADD"]
+
+
+def test_a_reader_that_holds_the_log_is_reported(memory: Memory) -> None:
+    (fact,) = memory.remember(f"{CANARY} likes tea.", user_id="u").facts
+    reader = apsw.Connection(str(memory.path))
+    reader.execute("BEGIN; SELECT count(*) FROM facts").fetchall()
+    receipt = memory.delete(fact.id)
+    assert not receipt.wal_truncated
+    assert any("write-ahead log" in note for note in receipt.notes)
+    reader.execute("COMMIT")
+    reader.close()
+    memory.compact()
+    assert places_with_the_canary(memory) == []
+
+
+def test_what_is_deleted_while_the_model_runs_is_not_learnt(path: Path) -> None:
+    class Deleting(Echo):
+        def extract(self, request: ExtractionRequest) -> Extraction:
+            memory.delete_all(user_id="u")
+            return super().extract(request)
+
+    with Memory(path, embedder=Distinct(), extractor=Deleting()) as memory:
+        result = memory.add(f"{CANARY} likes tea.", user_id="u")
+        assert result.facts == ()
+        assert memory.stats().facts == memory.stats().messages == 0
+        memory.add(f"{CANARY} likes tea.", user_id="u", extract="later")
+        assert memory.work().facts == 0
+        assert places_with_the_canary(memory) == []
+
+
+def test_one_deleted_message_of_a_batch_in_flight_brings_no_fact(path: Path) -> None:
+    class Deleting(Echo):
+        def extract(self, request: ExtractionRequest) -> Extraction:
+            memory.delete(memory.search(CANARY, user_id="u", include="messages")[0].id)
+            return super().extract(request)
+
+    with Memory(path, embedder=Distinct(), extractor=Deleting()) as memory:
+        result = memory.add([f"{CANARY} likes tea.", "Ben likes coffee."], user_id="u")
+        assert [fact.text for fact in result.facts] == ["Ben likes coffee."]
+        assert [message.content for message in [memory.get(result.messages[1])] if isinstance(message, Message)]

@@ -1,0 +1,617 @@
+"""search(): what is found, what is hidden, in which order, and why."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from memlite import (
+    EmbedderMismatchError,
+    ExtractedFact,
+    Extraction,
+    ExtractionRequest,
+    InvalidInputError,
+    Memory,
+    ModelMissingError,
+)
+from memlite.words import read_query
+
+
+class SameVector:
+    """A hostile embedder: every text is every other text."""
+
+    name = "same"
+    dimension = 8
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        return [[1.0] * self.dimension for _ in texts]
+
+
+class Noise(SameVector):
+    """A hostile embedder: what a text means is chance, though always the same chance."""
+
+    name = "noise"
+    dimension = 96
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        return [[random.Random(f"{n} {text}").gauss(0, 1) for n in range(self.dimension)] for text in texts]
+
+
+class Wider(SameVector):
+    name = "wider"
+    dimension = 12
+
+
+class Echo:
+    """An extractor whose facts are the messages themselves."""
+
+    name = "echo"
+    prompt_version = "1"
+
+    def extract(self, request: ExtractionRequest) -> Extraction:
+        return Extraction(tuple(ExtractedFact(turn.text, turn.speaker, (turn.number,)) for turn in request.messages))
+
+
+@pytest.fixture
+def learning(path: Path) -> Iterator[Memory]:
+    with Memory(path, embedder=False, extractor=Echo()) as opened:
+        yield opened
+
+
+@pytest.fixture
+def meaning(path: Path) -> Iterator[Memory]:
+    """A memory with the real embedder."""
+    with Memory(path, extractor=False) as opened:
+        yield opened
+
+
+def texts(hits: Any) -> list[str]:
+    return [hit.text for hit in hits]
+
+
+# Words.
+
+FOUND = [
+    pytest.param("Ana moved to Lisbon.", "lisbon", id="last-word-before-a-full-stop"),
+    pytest.param("Ana moved to Lisbon!?", "Lisbon", id="last-word-before-two-marks"),
+    pytest.param("We chose node.js for it.", "node.js", id="dotted-name"),
+    pytest.param("We chose node.js.", "node.js", id="dotted-name-before-a-full-stop"),
+    pytest.param("Mail goes to a@b.com.", "a@b.com", id="mail-address"),
+    pytest.param("It failed with ERR-7731.", "err-7731", id="error-code"),
+    pytest.param("It needs C++ and C#.", "C++", id="letter-with-signs"),
+    pytest.param("The file is /etc/fstab.", "/etc/fstab", id="file-path"),
+    pytest.param("The setting is max_open_files.", "max_open_files", id="underscores"),
+    pytest.param("A well-known story.", "well known", id="hyphen-as-space"),
+    pytest.param("Ana's favourite is tea.", "Ana", id="possessive"),
+    pytest.param("She runs marathons.", "running marathon", id="porter-stems"),
+    pytest.param("Call 555-0199 today.", "555-0199", id="telephone-number"),
+    pytest.param("It costs $1,299.50 now.", "1,299.50", id="price"),
+    pytest.param("Anaは緑茶が好きです。", "緑茶", id="japanese-kanji"),
+    pytest.param("毎朝コーヒーを飲みます。", "コーヒー", id="japanese-katakana"),
+    pytest.param("毎朝ｺｰﾋｰを飲みます。", "コーヒー", id="japanese-half-width"),
+    pytest.param("她喜欢喝绿茶。", "绿茶", id="chinese-two-characters"),
+    pytest.param("她喜欢喝绿茶。", "茶", id="chinese-one-character"),
+    pytest.param("她喜欢喝绿茶。", "喝绿茶", id="chinese-three-characters"),
+    pytest.param("我喜欢iPhone手机", "iPhone", id="latin-inside-chinese"),
+    pytest.param("ฉันชอบดื่มชาเขียวทุกเช้า", "ชาเขียว", id="thai"),
+    pytest.param("민수는 녹차를 좋아한다.", "녹차", id="korean-without-its-particle"),
+    pytest.param("녹차 좋아함", "녹차를", id="korean-with-another-particle"),
+    pytest.param("أحب الشاي الأخضر.", "الشاي", id="arabic"),
+    pytest.param("मुझे पानी चाहिए।", "पानी", id="hindi-final-vowel-sign"),
+    pytest.param("मुझे हिन्दी पसंद है।", "हिन्दी", id="hindi-virama"),
+    pytest.param("எனக்கு தமிழ் பிடிக்கும்.", "தமிழ்", id="tamil"),
+    pytest.param("Она любит чай.", "ЧАЙ", id="cyrillic-case"),
+    pytest.param("Η Άννα πίνει τσάι.", "ΤΣΆΙ", id="greek-case"),
+    pytest.param("She lives in São Paulo.", "sao paulo", id="accent-in-the-text"),
+    pytest.param("She lives in Sao Paulo.", "São Paulo", id="accent-in-the-query"),
+    pytest.param("The cafe\u0301 is closed.", "caf\u00e9", id="decomposed-text"),
+    pytest.param("The ﬁsh is fresh.", "fish", id="ligature"),
+    pytest.param("The code is ＥＲＲ－７７３１", "ERR-7731", id="full-width-text"),
+    pytest.param("The code is ERR-7731", "ＥＲＲ－７７３１", id="full-width-query"),
+    pytest.param("First\x00second", "second", id="after-a-nul"),
+]
+
+
+@pytest.mark.parametrize("kind", ["fact", "message"])
+@pytest.mark.parametrize(("text", "query"), FOUND)
+def test_a_word_is_found(memory: Memory, kind: str, text: str, query: str) -> None:
+    if kind == "fact":
+        memory.remember({"text": text, "entities": []}, user_id="u")
+    else:
+        memory.add(text, user_id="u", extract="never")
+    (hit,) = memory.search(query, user_id="u", explain=True)
+    assert (hit.kind, hit.text) == (kind, text)
+    assert hit.explain is not None
+    assert hit.explain.keyword > 0
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        pytest.param("She likes 绿茶.", "红茶", id="another-tea"),
+        pytest.param("Ana moved to Lisbon.", "Lis", id="beginning-of-a-word"),
+        pytest.param("The scope is live.", "u1", id="scope-terms-are-no-words"),
+        pytest.param("Ana likes tea.", "live", id="live-is-no-word-of-it"),
+    ],
+)
+def test_what_a_text_does_not_say_does_not_find_it(memory: Memory, text: str, query: str) -> None:
+    memory.remember({"text": text, "entities": []}, user_id="u")
+    assert len(memory.search(query, user_id="u")) == 0
+
+
+def test_a_speakers_name_finds_what_they_said(memory: Memory) -> None:
+    memory.add([{"name": "Ana", "content": "I like tea."}, {"name": "Ben", "content": "I like tea too."}], user_id="u")
+    assert memory.search("what does Ben like", user_id="u")[0].text == "I like tea too."
+
+
+NEEDLE = "The night shift wrote to a@b.example: ERR-7731 came from node.js in Zanzibar, over 绿茶."
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(False, id="vectors-off"),
+        pytest.param(SameVector(), id="same"),
+        pytest.param(Noise(), id="noise"),
+        pytest.param(None, id="real"),
+    ],
+)
+def haystack(request: pytest.FixtureRequest) -> Iterator[Memory]:
+    with Memory(":memory:", embedder=request.param, extractor=False) as opened:
+        hay = [f"Note {n}: the day shift wrote a report about machine {n % 7} and room {n}." for n in range(500)]
+        opened.remember([*hay[:250], NEEDLE, *hay[250:]], user_id="u")
+        yield opened
+
+
+@pytest.mark.parametrize(
+    "query", ["ERR-7731", "what was ERR-7731 about?", "zanzibar", "a@b.example", "node.js", "绿茶"]
+)
+def test_a_keyword_only_match_among_five_hundred_facts_is_rank_one(haystack: Memory, query: str) -> None:
+    assert haystack.search(query, user_id="u", limit=3)[0].text == NEEDLE
+
+
+def test_rare_words_outweigh_common_ones(memory: Memory) -> None:
+    memory.remember([f"Ana talked about tea number {n}." for n in range(40)], user_id="u")
+    memory.remember("Ana talked about pottery.", user_id="u")
+    assert memory.search("Ana tea pottery", user_id="u")[0].text == "Ana talked about pottery."
+
+
+# Meaning.
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        pytest.param("Which animals does she own?", "Ana has two cats and a parrot.", id="animals"),
+        pytest.param("her profession", "Ana works as a nurse in a hospital.", id="profession"),
+        pytest.param("food she must avoid", "Ana is allergic to peanuts.", id="food"),
+        pytest.param("means of transport", "Ana rides her bicycle every morning.", id="transport"),
+    ],
+)
+def test_meaning_is_found_where_no_word_is_shared(meaning: Memory, query: str, expected: str) -> None:
+    meaning.remember(
+        [
+            "Ana has two cats and a parrot.",
+            "Ana works as a nurse in a hospital.",
+            "Ana is allergic to peanuts.",
+            "Ana rides her bicycle every morning.",
+            "Ana plays the violin.",
+        ],
+        user_id="u",
+    )
+    assert meaning.search(query, user_id="u")[0].text == expected
+
+
+def test_a_named_entity_brings_its_facts(memory: Memory) -> None:
+    memory.remember(
+        {"text": "The firm pays late.", "entities": [{"name": "Acme", "type": "organisation"}]}, user_id="u"
+    )
+    (hit,) = memory.search("what about Acme?", user_id="u", explain=True)
+    assert hit.explain is not None
+    assert (hit.text, hit.explain.entities) == ("The firm pays late.", ("Acme",))
+    assert hit.explain.entity > 0
+
+
+def test_an_entity_named_in_every_fact_counts_less_than_a_rare_one(memory: Memory) -> None:
+    memory.remember(
+        [{"text": f"The firm made thing {n}.", "entities": ["Acme"]} for n in range(20)]
+        + [{"text": "The firm paid someone.", "entities": ["Zoe"]}],
+        user_id="u",
+    )
+    assert memory.search("Acme and Zoe", user_id="u")[0].text == "The firm paid someone."
+
+
+# Any text is a legal query.
+
+
+ODD_QUERIES = [
+    pytest.param("", id="empty"),
+    pytest.param(" \n\t", id="blank"),
+    pytest.param("?!…", id="punctuation"),
+    pytest.param("🍵", id="emoji"),
+    pytest.param("\x00", id="nul"),
+    pytest.param("tea\x00tea", id="nul-inside"),
+    pytest.param("\ud83d", id="lone-surrogate"),
+    pytest.param("tea \udc00", id="lone-surrogate-behind-a-word"),
+    pytest.param('"', id="one-quote"),
+    pytest.param('"tea', id="open-quote"),
+    pytest.param('"""" ""', id="quotes"),
+    pytest.param("tea AND NOT (OR", id="operators"),
+    pytest.param("NEAR(tea green, 2)", id="near"),
+    pytest.param("text : tea", id="column-filter"),
+    pytest.param("{text words} : tea", id="column-set"),
+    pytest.param("- ^tea* + tea", id="signs"),
+    pytest.param("scope : u1", id="scope-column"),
+    pytest.param("'; DROP TABLE facts; --", id="sql"),
+    pytest.param("%s {0} \\", id="formats"),
+    pytest.param("tea " * 25_000, id="100-kB-of-words"),
+    pytest.param("t" * 100_000, id="100-kB-word"),
+    pytest.param("t." * 50_000, id="100-kB-of-dots"),
+    pytest.param("茶" * 33_000, id="100-kB-of-one-sign"),
+    pytest.param('"' * 100_000, id="100-kB-of-quotes"),
+    pytest.param("\u0301" * 1000, id="marks-alone"),
+]
+
+
+@pytest.mark.parametrize("embedder", [False, Noise()], ids=["vectors-off", "vectors-on"])
+@pytest.mark.parametrize("query", ODD_QUERIES)
+def test_any_text_is_a_legal_query(query: str, embedder: Any) -> None:
+    with Memory(":memory:", embedder=embedder, extractor=False) as memory:
+        memory.remember(["Ana likes green tea.", "她喜欢喝绿茶。"], user_id="u")
+        hits = memory.search(query, user_id="u", explain=True)
+        assert all(0 <= hit.score <= 1 for hit in hits)
+
+
+@pytest.fixture(scope="module")
+def filled() -> Iterator[Memory]:
+    with Memory(":memory:", embedder=Noise(), extractor=False) as opened:
+        opened.remember(["Ana likes green tea.", "She drinks 绿茶 at Café Zoë.", "ERR-7731 again."], user_id="u")
+        opened.add("The kettle is on.", user_id="u")
+        yield opened
+
+
+@given(st.text(st.characters(exclude_categories=()), max_size=200))
+@example("\U0001e900\U0001e901")  # letters younger than SQLite's tables
+@example("ǅ İ ß ŉ")
+def test_any_characters_are_a_legal_query(filled: Memory, query: str) -> None:
+    hits = filled.search(query, user_id="u", explain=True)
+    assert all(0 <= hit.score <= 1 for hit in hits)
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+
+
+def test_the_real_embedder_takes_any_query(meaning: Memory) -> None:
+    meaning.remember("Ana likes green tea.", user_id="u")
+    for query in ("", "\x00", "\ud83d", "🍵" * 2000, "tea " * 3000, "a\u0301" * 400):
+        meaning.search(query, user_id="u")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"query": None},
+        {"query": 5},
+        {"query": b"tea"},
+        {"limit": 0},
+        {"limit": -1},
+        {"limit": 1001},
+        {"limit": 2.0},
+        {"include": ()},
+        {"include": "everything"},
+        {"include": 5},
+        {"filters": {"a": {"like": "x"}}},
+        {"filters": ["a"]},
+        {"user_id": None},
+        {"user_id": " "},
+    ],
+    ids=str,
+)
+def test_a_search_that_cannot_be_is_an_error(memory: Memory, arguments: dict[str, Any]) -> None:
+    memory.remember("Ana likes tea.", user_id="u")
+    with pytest.raises(InvalidInputError):
+        memory.search(**{"query": "tea", "user_id": "u"} | arguments)
+
+
+def test_a_search_in_a_scope_nobody_wrote_to_is_empty(memory: Memory) -> None:
+    assert len(memory.search("tea", user_id="nobody")) == 0
+
+
+# Facts and messages.
+
+
+def test_a_message_is_a_hit_only_where_no_returned_fact_cites_it(learning: Memory) -> None:
+    learning.add("Ana likes tea.", user_id="u")
+    learning.add("The kettle for tea is on.", user_id="u", extract="never")
+    hits = learning.search("tea", user_id="u")
+    assert [(hit.kind, hit.text) for hit in hits] == [
+        ("fact", "Ana likes tea."),
+        ("message", "The kettle for tea is on."),
+    ]
+    assert texts(hits[0].sources) == ["Ana likes tea."]
+
+
+def test_messages_make_room_for_others_when_a_fact_cites_them(learning: Memory) -> None:
+    for n in range(8):
+        learning.add(f"Ana likes tea number {n}.", user_id="u", extract="now" if n < 4 else "never")
+    hits = learning.search("Ana tea number", user_id="u", limit=8)
+    assert sorted(hit.kind for hit in hits) == ["fact"] * 4 + ["message"] * 4
+
+
+def test_a_cited_message_comes_back_where_facts_are_not_asked_for(learning: Memory) -> None:
+    learning.add("Ana likes tea.", user_id="u")
+    assert [hit.kind for hit in learning.search("tea", user_id="u", include=["messages"])] == ["message"]
+    assert [hit.kind for hit in learning.search("tea", user_id="u", include="facts")] == ["fact"]
+
+
+def test_equal_messages_are_one_hit(memory: Memory) -> None:
+    for run in ("r1", "r2", "r3"):
+        memory.add("Good morning to you!", user_id="u", run_id=run)
+    assert texts(memory.search("good morning", user_id="u")) == ["Good morning to you!"]
+
+
+def test_twins_of_several_runs_are_one_hit_with_all_sources(memory: Memory) -> None:
+    said = []
+    for run in ("r1", "r2"):
+        message = memory.add(f"I told you in {run}: tea.", user_id="u", run_id=run).messages[0]
+        memory.remember({"text": "Ana likes tea.", "source": message}, user_id="u", run_id=run)
+        said.append(message)
+    (hit,) = memory.search("Ana likes tea", user_id="u", include="facts")
+    assert [message.id for message in hit.sources] == said
+
+
+def test_the_limit_counts_hits_not_twins(memory: Memory) -> None:
+    for n in range(5):
+        for run in ("r1", "r2", "r3"):
+            memory.remember(f"Ana likes tea number {n}.", user_id="u", run_id=run)
+    assert len(set(texts(memory.search("Ana tea", user_id="u", limit=5)))) == 5
+
+
+# What is hidden.
+
+
+def test_a_replaced_fact_is_hidden_and_so_is_its_message(learning: Memory) -> None:
+    old = learning.add("Ana lives in Porto.", user_id="u", observed_at="2023-01-01")
+    learning.remember({"text": "Ana lives in Lisbon.", "replaces": old.facts[0].id}, user_id="u")
+    assert texts(learning.search("Where does Ana live? Porto?", user_id="u")) == ["Ana lives in Lisbon."]
+    assert learning.get(old.messages[0])
+
+
+def test_an_expired_fact_is_hidden_and_so_is_its_message(learning: Memory) -> None:
+    learning.add("The code for the door is 7731.", user_id="u", expires_at="2001-01-01")
+    assert len(learning.search("door code 7731", user_id="u")) == 0
+
+
+def test_a_message_with_one_current_fact_left_is_shown(learning: Memory) -> None:
+    source = learning.add("Ana lives in Porto and likes tea.", user_id="u", observed_at="2023-01-01")
+    learning.remember({"text": "Ana likes tea.", "source": source.messages[0]}, user_id="u")
+    learning.remember({"text": "Ana lives in Lisbon.", "replaces": source.facts[0].id}, user_id="u")
+    hits = learning.search("Porto", user_id="u", include="messages")
+    assert texts(hits) == ["Ana lives in Porto and likes tea."]
+
+
+def test_past_facts_do_not_crowd_out_current_ones(path: Path) -> None:
+    with Memory(path, embedder=SameVector(), extractor=False) as memory:
+        memory.remember([f"Old {n}." for n in range(300)], user_id="u", expires_at="2001-01-01")
+        memory.remember("The only current one.", user_id="u")
+        memory.remember([f"Older {n}." for n in range(300)], user_id="u", expires_at="2001-01-01")
+        assert texts(memory.search("something else entirely", user_id="u")) == ["The only current one."]
+
+
+# Filters.
+
+
+@pytest.mark.parametrize("embedder", [False, SameVector(), Noise()], ids=["vectors-off", "same", "noise"])
+@pytest.mark.parametrize("kind", ["facts", "messages"])
+def test_a_filter_holds_before_the_cut(embedder: Any, kind: Any) -> None:
+    with Memory(":memory:", embedder=embedder, extractor=False) as memory:
+        better = [f"Tea, tea and tea {n}." for n in range(300)]
+        if kind == "facts":
+            memory.remember(better, user_id="u", metadata={"topic": "common"})
+            memory.remember("Once there was tea among other things.", user_id="u", metadata={"topic": "rare"})
+        else:
+            memory.add(better, user_id="u", metadata={"topic": "common"})
+            memory.add("Once there was tea among other things.", user_id="u", metadata={"topic": "rare"})
+        hits = memory.search("tea", user_id="u", filters={"topic": "rare"}, limit=5)
+        assert texts(hits) == ["Once there was tea among other things."]
+
+
+def test_a_filter_holds_for_facts_found_by_their_entity(memory: Memory) -> None:
+    memory.remember(
+        [{"text": f"The firm, {n}.", "entities": ["Acme"], "metadata": {"n": n}} for n in range(100)], user_id="u"
+    )
+    assert texts(memory.search("Acme", user_id="u", filters={"n": 3})) == ["The firm, 3."]
+
+
+def test_a_filter_may_combine_conditions(memory: Memory) -> None:
+    for n in range(6):
+        memory.remember(f"Tea number {n}.", user_id="u", metadata={"n": n, "tags": ["even" if n % 2 == 0 else "odd"]})
+    filters = {"AND": [{"n": {"gte": 2}}, {"NOT": {"n": 4}}, {"tags": {"contains": "even"}}]}
+    assert texts(memory.search("tea", user_id="u", filters=filters)) == ["Tea number 2."]
+
+
+# Scopes.
+
+IDS = st.sampled_from(["", "a", "b"])
+SCOPES = st.tuples(IDS, IDS, IDS).filter(any)
+
+
+def arguments(scope: tuple[str, str, str]) -> dict[str, str]:
+    return {name: id_ for name, id_ in zip(("user_id", "agent_id", "run_id"), scope) if id_}
+
+
+def covers(wide: tuple[str, str, str], narrow: tuple[str, str, str]) -> bool:
+    return all(not w or w == n for w, n in zip(wide, narrow))
+
+
+@given(st.lists(SCOPES, min_size=1, max_size=8), SCOPES, st.sampled_from([False, SameVector()]))
+@settings(max_examples=60, deadline=None)
+def test_a_search_sees_all_of_its_scope_and_nothing_else(
+    written: list[tuple[str, str, str]], searched: tuple[str, str, str], embedder: Any
+) -> None:
+    with Memory(":memory:", embedder=embedder, extractor=False) as memory:
+        for n, scope in enumerate(written):
+            memory.remember({"text": f"Fact {n} about tea.", "entities": ["Acme"]}, **arguments(scope))
+            memory.add(f"Message {n} about tea.", **arguments(scope))
+        expected = {
+            f"{kind} {n} about tea."
+            for n, scope in enumerate(written)
+            if covers(searched, scope)
+            for kind in ("Fact", "Message")
+        }
+        assert set(texts(memory.search("tea", **arguments(searched), limit=50))) == expected
+        assert set(texts(memory.scope(**arguments(searched)).search("Acme tea", limit=50))) == expected
+        listed = {fact.text for fact in memory.get_all(**arguments(searched))}
+        assert listed == {text for text in expected if text.startswith("Fact")}
+
+
+# Explanations, scores and order.
+
+
+def test_an_explanation_gives_every_part_and_the_matched_words(meaning: Memory) -> None:
+    meaning.remember("Ana buys green tea at Acme.", user_id="u")
+    (hit,) = meaning.search('Did Ana buy "green tea"?', user_id="u", explain=True)
+    assert hit.explain is not None
+    parts = (hit.explain.semantic, hit.explain.keyword, hit.explain.entity, hit.explain.exact)
+    assert all(part is not None and 0 < part <= 1 for part in parts)
+    assert hit.explain.total == hit.score
+    assert set(hit.explain.words) >= {"Ana", "buy", "green tea"}
+    assert hit.explain.entities == ("Ana",)
+
+
+def test_nothing_is_explained_unless_asked(memory: Memory) -> None:
+    memory.remember("Ana likes tea.", user_id="u")
+    assert memory.search("tea", user_id="u")[0].explain is None
+
+
+def test_without_vectors_the_answer_says_so_and_has_no_semantic_part(memory: Memory) -> None:
+    memory.remember("Ana likes tea.", user_id="u")
+    hits = memory.search("tea", user_id="u", explain=True)
+    assert hits[0].explain is not None
+    assert hits[0].explain.semantic is None
+    assert any("vectors are off" in note for note in hits.notes)
+
+
+def test_without_a_model_the_note_names_the_command(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMLITE_MODELS", str(tmp_path / "none"))
+    with Memory(path) as memory:
+        memory.remember("Ana likes tea.", user_id="u")
+        hits = memory.search("tea", user_id="u")
+        assert texts(hits) == ["Ana likes tea."]
+        assert any("memlite models pull default" in note for note in hits.notes)
+
+
+def test_with_vectors_nothing_needs_to_be_noted(meaning: Memory) -> None:
+    meaning.remember("Ana likes tea.", user_id="u")
+    assert meaning.search("tea", user_id="u").notes == ()
+
+
+@given(st.permutations([f"Ana saw {n} birds and tea." for n in ("two", "three", "four", "five", "six")]))
+@settings(max_examples=15, deadline=None)
+def test_scores_do_not_depend_on_the_order_of_arrival(order: list[str]) -> None:
+    with Memory(":memory:", embedder=Noise(), extractor=False) as memory:
+        memory.remember(order, user_id="u")
+        memory.remember(sorted(order), user_id="v")
+        one = {hit.text: hit.score for hit in memory.search("four birds", user_id="u")}
+        other = {hit.text: hit.score for hit in memory.search("four birds", user_id="v")}
+        assert one == pytest.approx(other)
+
+
+def test_the_same_search_gives_the_same_answer(meaning: Memory) -> None:
+    meaning.remember([f"Tea number {n}." for n in range(30)], user_id="u")
+    meaning.add([f"Tea message {n}." for n in range(30)], user_id="u")
+    first = meaning.search("tea", user_id="u", limit=40, explain=True)
+    assert first == meaning.search("tea", user_id="u", limit=40, explain=True)
+    assert [hit.score for hit in first] == sorted((hit.score for hit in first), reverse=True)
+
+
+def test_the_first_hits_are_the_same_for_every_limit(meaning: Memory) -> None:
+    meaning.remember([f"Tea number {n} in room {n % 9}." for n in range(60)], user_id="u")
+    whole = texts(meaning.search("tea in room 4", user_id="u", limit=20))
+    assert texts(meaning.search("tea in room 4", user_id="u", limit=5)) == whole[:5]
+
+
+# Embedders that come and go.
+
+
+def without_vector(memory: Memory) -> int:
+    return memory.stats().without_vector
+
+
+def test_an_embedder_switched_in_later_fills_in_what_is_missing(path: Path) -> None:
+    with Memory(path, embedder=False, extractor=False) as memory:
+        memory.remember("Then Ana adopted a kitten.", user_id="u")
+        memory.add("The kettle is on.", user_id="u")
+        assert without_vector(memory) == 3
+    with Memory(path, extractor=False) as memory:
+        assert memory.work().vectors == 3
+        assert without_vector(memory) == 0
+        assert memory.search("young pets", user_id="u")[0].text == "Then Ana adopted a kitten."
+
+
+def test_messages_left_for_later_get_their_vectors_from_work(path: Path) -> None:
+    with Memory(path, extractor=False) as memory:
+        memory.add("Ana adopted a kitten.", user_id="u", extract="later")
+        assert without_vector(memory) == 1
+        memory.work()
+        assert memory.search("young pets", user_id="u")[0].text == "Ana adopted a kitten."
+
+
+@pytest.mark.parametrize("other", [Noise(), Wider()], ids=["other-vectors", "other-dimension"])
+def test_another_embedder_is_an_error_that_names_reembed(path: Path, other: Any) -> None:
+    with Memory(path, embedder=SameVector(), extractor=False) as memory:
+        memory.remember("Ana likes tea.", user_id="u")
+    with Memory(path, embedder=other, extractor=False) as memory:
+        with pytest.raises(EmbedderMismatchError, match="memlite reembed") as raised:
+            memory.search("tea", user_id="u")
+        assert "same" in str(raised.value)
+        assert other.name in str(raised.value)
+        with pytest.raises(EmbedderMismatchError):
+            memory.remember("Ben likes coffee.", user_id="u")
+        assert len(memory.get_all(user_id="u")) == 1
+
+
+def test_reembed_makes_all_vectors_anew(path: Path) -> None:
+    with Memory(path, embedder=Wider(), extractor=False) as memory:
+        memory.remember("Then Ana adopted a kitten.", user_id="u")
+        memory.add("The kettle is on.", user_id="u")
+    with Memory(path, extractor=False) as memory:
+        assert memory.reembed() == 3
+        assert without_vector(memory) == 0
+        assert memory.search("young pets", user_id="u")[0].text == "Then Ana adopted a kitten."
+
+
+def test_reembed_without_an_embedder_is_an_error(memory: Memory) -> None:
+    with pytest.raises(ModelMissingError):
+        memory.reembed()
+
+
+def test_the_same_embedder_under_another_name_is_the_same(path: Path) -> None:
+    class Renamed(SameVector):
+        name = "renamed"
+
+    with Memory(path, embedder=SameVector(), extractor=False) as memory:
+        memory.remember("Ana likes tea.", user_id="u")
+    with Memory(path, embedder=Renamed(), extractor=False) as memory:
+        assert memory.search("tea", user_id="u")
+
+
+# Properties.
+
+
+@given(st.text(st.characters(exclude_categories=["Cs", "Cn"]), min_size=1, max_size=60).filter(str.strip))
+@example("पानी ﬁsh ｺｰﾋｰ")
+@example("x² ℌ ½")
+@settings(deadline=None, max_examples=300)
+def test_a_text_is_found_by_its_own_words(text: str) -> None:
+    with Memory(":memory:", embedder=False, extractor=False) as memory:
+        memory.remember({"text": text, "entities": []}, user_id="u")
+        memory.remember("Something else.", user_id="u")
+        if read_query(text).terms:
+            assert text.strip() in texts(memory.search(text, user_id="u"))
