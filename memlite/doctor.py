@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import shutil
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from memlite import models, vectors
 from memlite.db import Database, check_file, load_sqlite_vec
 from memlite.errors import MemliteError, ModelError
 from memlite.memory import EXTRACTION_OFF
+from memlite.semantic import Semantic
 
 _LEAST_FREE = 100_000_000  # bytes
 
@@ -38,12 +40,14 @@ def examine(path: Path) -> Iterator[Finding]:
     yield _extension()
     for role in ("embedder", "extractor"):
         yield _model(role)
-    free = shutil.disk_usage(next(p for p in (path, *path.absolute().parents) if p.exists())).free
+    place = next(p for p in (path, *path.absolute().parents) if p.exists())
+    free = shutil.disk_usage(place).free
     yield Finding("disk", free > _LEAST_FREE, f"{free / 1e9:.1f} GB free")
     try:
-        version = check_file(path)
-        if version is None:
-            yield Finding("file", True, f"{path} does not exist yet; the first `memlite add` makes it")
+        if check_file(path) is None and not path.exists():
+            writable = os.access(place, os.W_OK)
+            then = "the first `memlite add` makes it" if writable else f"and {place} is read-only: choose another place"
+            yield Finding("file", writable, f"{path} does not exist yet; {then}")
             return
         database = Database(path)
     except MemliteError as error:
@@ -51,6 +55,8 @@ def examine(path: Path) -> Iterator[Finding]:
         return
     try:
         yield from _file(database)
+    except MemliteError as error:
+        yield Finding("file", False, f"{error} To save what can be read: sqlite3 FILE .recover")
     finally:
         database.close()
 
@@ -91,16 +97,36 @@ def _model(role: models.Role) -> Finding:
 
 def _file(database: Database) -> Iterator[Finding]:
     with database.read() as db:
-        problems = [row for (row,) in db.execute("PRAGMA integrity_check(5)")]
-        yield Finding("file", problems == ["ok"], f"{database.path}: integrity {'; '.join(problems)}")
+        problems = [" ".join(row.split()) for (row,) in db.execute("PRAGMA integrity_check(5)")]
+        if problems != ["ok"]:
+            then = "restore a backup, or save what can be read: sqlite3 FILE .recover"
+            yield Finding("file", False, f"{database.path} is damaged: {'; '.join(problems)}. Now {then}")
+            return
+        yield Finding("file", True, f"{database.path}: integrity ok")
         orphans = db.execute("SELECT count(*) FROM pragma_foreign_key_check").get
         yield Finding("references", orphans == 0, "all rows belong together" if not orphans else f"{orphans} orphans")
         yield _vectors(db, database)
         waiting = db.execute("SELECT count(*) FROM batches WHERE state = 'queued'").get
-        error = db.execute("SELECT error FROM batches WHERE state = 'queued' AND error <> '' ORDER BY id DESC").get
-        detail = f"{waiting} batch(es) waiting; `memlite work` extracts them" if waiting else "empty"
+        error = db.execute(
+            "SELECT error FROM batches WHERE state = 'queued' AND error <> '' ORDER BY id DESC LIMIT 1"
+        ).get
+        detail = f"{waiting} waiting; `memlite work` extracts them" if waiting else "empty"
         yield Finding("queue", True, detail + (f". Last error: {error}" if error else ""))
+    yield _embedder(database)
     yield _words(database)
+
+
+def _embedder(database: Database) -> Finding:
+    """Whether the embedder of this machine is the one that made the file's vectors."""
+    semantic = Semantic(database, None, 1)
+    with database.read() as db:
+        used = vectors.identity(db) is not None
+    try:
+        if used:
+            semantic.embed(["memlite"])
+    except ModelError as error:
+        return Finding("agreement", False, str(error))
+    return Finding("agreement", True, semantic.note or "the embedder is the one that made the vectors")
 
 
 def _words(database: Database) -> Finding:

@@ -66,7 +66,7 @@ def timed(timings: dict[str, float], step: str) -> Iterator[None]:
 
 
 def learn(database: Database, semantic: Semantic, extractor: Extractor, batch: batches.Batch, worker: str) -> Learnt:
-    """Extract a claimed batch and store its facts. Raises ExtractionError, or ClaimLostError; then nothing is stored."""
+    """Extract a claimed batch and store its facts. Raises ModelError or ClaimLostError; then nothing is stored."""
     learnt = Learnt()
     with timed(learnt.timings, "read"):
         scope, new, window, known = _read_context(database, semantic, batch)

@@ -32,7 +32,7 @@ from memlite import (
     vectors,
 )
 from memlite.db import Database
-from memlite.errors import ExtractionError, InvalidInputError, ModelMissingError, NotFoundError
+from memlite.errors import InvalidInputError, ModelError, NotFoundError
 from memlite.learn import Learnt, timed
 from memlite.records import (
     AddResult,

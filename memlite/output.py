@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from memlite.entities import UNKNOWN
 from memlite.records import AddResult, Entity, Event, Explain, Fact, Hit, Message, Receipt, Scope, Stats
 
 _ID = 8  # characters of an id shown to people; any unique prefix is accepted back
+_LINE = 300  # characters of a text in a list; `memlite show` has all of it
 
 
 def as_json(value: Any) -> Any:
@@ -61,11 +64,13 @@ def fact_lines(fact: Fact) -> list[str]:
     if fact.event_start:
         about.append("on " + fact.event_start + (f" to {fact.event_end}" if fact.event_end != fact.event_start else ""))
     if fact.entities:
-        about.append("names " + ", ".join(f"{e.name} ({e.type})" for e in fact.entities))
+        about.append("names " + ", ".join(e.name + _type(e.type) for e in fact.entities))
     if fact.kind:
         about.append(f"kind {fact.kind}")
     if fact.metadata:
         about.append("metadata " + json.dumps(dict(fact.metadata), ensure_ascii=False))
+    if fact.expires_at:
+        about.append(f"until {fact.expires_at:%Y-%m-%d %H:%M}")
     if not fact.current:
         about.append("past")
     lines = [f"{short(fact.id)}  {_one_line(fact.text)}"]
@@ -84,12 +89,9 @@ def added_lines(result: AddResult) -> list[str]:
     for skipped in result.skipped:
         existing = f" (as {short(skipped.existing)})" if skipped.existing else ""
         lines.append(f"skipped   {_one_line(skipped.text)}\n          {skipped.reason}{existing}")
-    count = len(result.messages)
-    counted = f"{count} message{'' if count == 1 else 's'} stored, " if count else ""
-    facts = len(result.facts)
-    lines.append(
-        f"{result.status}: {counted}{facts} fact{'' if facts == 1 else 's'} learnt (batch {short(result.batch)})"
-    )
+    stored = f"{counted(len(result.messages), 'message')} stored, " if result.messages else ""
+    learnt = counted(len(result.facts), "fact")
+    lines.append(f"{result.status}: {stored}{learnt} learnt (batch {short(result.batch)})")
     if result.reason:
         lines.append(f"          {result.reason}")
     return lines
@@ -114,28 +116,28 @@ def hit_lines(hit: Hit) -> list[str]:
 
 
 def event_line(event: Event) -> str:
-    """One event of the history."""
+    """One event of the history, with the words of its fact while it has any."""
+    before, after = (event.before or {}).get("text"), (event.after or {}).get("text")
+    words = f"{_one_line(before)} -> {_one_line(after)}" if before and after else _one_line(event.text or "")
+    by = f"by {event.actor}" if event.actor else ""
+    reason = f"({event.reason})" if event.reason else ""
     line = f"{event.at:%Y-%m-%d %H:%M:%S}  {event.action:<9}  {short(event.fact)}"
-    if event.actor:
-        line += f"  by {event.actor}"
-    if event.before and event.after and event.before.get("text") != event.after.get("text"):
-        line += f"  {_one_line(str(event.before.get('text')))} -> {_one_line(str(event.after.get('text')))}"
-    return line + (f"  ({event.reason})" if event.reason else "")
+    return "  ".join(part for part in (line, words, by, reason) if part)
 
 
 def entity_line(entity: Entity) -> str:
     """One entity and how often it is mentioned."""
     also = f" (also {', '.join(entity.aliases)})" if entity.aliases else ""
-    return f"{entity.facts:>5}  {entity.type:<12}  {entity.name}{also}"
+    return f"{entity.facts:>5}  {entity.name}{_type(entity.type)}{also}"
 
 
 def receipt_lines(receipt: Receipt) -> list[str]:
     """What a deletion took."""
     gone = [
-        f"{len(receipt.facts)} fact(s)",
-        f"{len(receipt.messages)} message(s)",
-        f"{receipt.versions} earlier version(s)",
-        f"{receipt.entities} entity(ies)",
+        counted(len(receipt.facts), "fact"),
+        counted(len(receipt.messages), "message"),
+        counted(receipt.versions, "earlier version"),
+        counted(receipt.entities, "entity", "entities"),
     ]
     return ["deleted " + ", ".join(gone), *receipt.notes]
 
@@ -148,14 +150,14 @@ def stats_lines(stats: Stats) -> list[str]:
         ("facts", f"{stats.facts} current, {stats.past_facts} past"),
         ("messages", str(stats.messages)),
         ("entities", str(stats.entities)),
-        ("queue", f"{len(stats.queued)} batch(es)"),
+        ("queue", counted(len(stats.queued), "batch", "batches")),
         ("without vector", str(stats.without_vector)),
         ("embedder", stats.embedder or "none"),
         ("extractor", stats.extractor or "none"),
     ]
     lines = table(rows)
     for queued in stats.queued[:5]:
-        lines.append(f"  {short(queued.batch)} tried {queued.attempts} time(s) {queued.error}".rstrip())
+        lines.append(f"  {short(queued.batch)} tried {counted(queued.attempts, 'time')} {queued.error}".rstrip())
     return lines
 
 
@@ -166,9 +168,21 @@ def table(rows: Iterable[Sequence[str]]) -> list[str]:
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
 
 
+def counted(number: int, one: str, several: str = "") -> str:
+    """ "1 fact", "2 facts"."""
+    return f"{number} {one if number == 1 else several or one + 's'}"
+
+
+def _type(type_: str) -> str:
+    return "" if type_ == UNKNOWN else f" ({type_})"
+
+
 def _rounded(value: Any) -> Any:
     return round(value, 6) if isinstance(value, float) else value
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    """A text as a terminal may show it: one line, not too long, without codes that move the cursor."""
+    line = " ".join(text.split())
+    line = "".join("\ufffd" if unicodedata.category(ch) == "Cc" else ch for ch in line[: _LINE + 1])
+    return line if len(line) <= _LINE else line[:_LINE] + "…"

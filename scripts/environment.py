@@ -55,7 +55,7 @@ def ready(extra, *needed):
         _run([*pip, TORCH], "torch could not be installed")
     say("Installing memlite[" + extra + "]")
     _run([*pip, "-e", str(ROOT) + "[" + extra + "]"], "memlite could not be installed; the lines above say why")
-    _run([str(python), "-m", "memlite.cli", "models", "pull", "default"], "the default models could not be pulled")
+    _run([str(python), "-m", "memlite", "models", "pull", "default"], "the default models could not be pulled")
     for old in VENV.glob("memlite-" + extra + "-*"):
         old.unlink()
     _stamp(extra).touch()

@@ -14,6 +14,7 @@ import time
 import traceback
 import uuid
 from collections.abc import Callable, Iterator
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,7 @@ def lines(result: Result) -> list[Any]:
     return [json.loads(line) for line in result.stdout.splitlines()]
 
 
-def remembered(run: Run, *texts: str, **options: str) -> list[str]:
+def remembered(run: Run, /, *texts: str, **options: str) -> list[str]:
     """Store facts; return their ids."""
     given = [word for name, text in options.items() for word in (f"--{name}", text)]
     return [fact["id"] for fact in value(run("remember", *texts, *given, "--json"))["facts"]]
@@ -183,9 +184,7 @@ def test_every_command_takes_the_file_and_both_forms_of_output(
 ) -> None:
     options = {option for parameter in command.params for option in parameter.opts}
     assert {"--db", "--json", "--nl"} <= options
-    assert {"-h", "--help"} <= set(
-        command.get_help_option_names(click.Context(command, parent=click.Context(cli.main)))
-    )
+    assert run(*words, "-h").stdout == run(*words, "--help").stdout
 
 
 @pytest.mark.parametrize(("words", "command"), EVERY)
@@ -422,7 +421,7 @@ def test_a_repeated_fact_is_skipped_with_the_id_of_the_one_it_repeats(
     (first,) = value(run("add", "The table at Osteria Lume is for two.", "--json"))["facts"]
     again = value(run("add", "The table at Osteria Lume is for two.", "--json"))
     assert again["facts"] == []
-    assert again["skipped"][0] == {"text": first["text"], "reason": "duplicate", "existing": first["id"]}
+    assert {"text": first["text"], "reason": "duplicate", "existing": first["id"]} in again["skipped"]
     assert f"as {first['id'][:8]}" in run("add", "The table at Osteria Lume is for two.").stdout
 
 
@@ -488,7 +487,7 @@ def test_role_speaker_time_and_metadata_of_a_text_are_kept(run: Run) -> None:
                "2025-05-11T19:30:00+02:00", "--metadata", '{"city": "Porto"}')  # fmt: skip
     message = value(run("show", id_, "--json"))
     assert (message["role"], message["name"]) == ("assistant", "Waiter")
-    assert message["observed_at"].startswith("2025-05-11T17:30:00")
+    assert datetime.fromisoformat(message["observed_at"]) == datetime(2025, 5, 11, 17, 30, tzinfo=timezone.utc)
     assert message["metadata"] == {"city": "Porto"}
 
 
@@ -963,7 +962,7 @@ def test_reembed_without_an_embedder_cannot_be_done(run: Run) -> None:
     remembered(run, "Ana likes tea.")
     result = run("reembed", code=1)
     assert result.stdout == ""
-    assert "embedder" in result.stderr
+    assert "embedder" in result.stderr.lower()
 
 
 # models
