@@ -165,7 +165,7 @@ def ungrounded(fact: ExtractedFact, request: ExtractionRequest) -> tuple[str, ..
         ]
     missing += [f"number '{shown}'" for shown in _unknown_numbers(text, evidence)]
     reasons = list(dict.fromkeys(f"{each} is in no message" for each in missing))
-    words = [word for word in _content(text) if word not in evidence.speakers]
+    words = [word for word in content_words(text) if word not in evidence.speakers]
     found = sum(evidence.has_word(word) for word in words)
     if found < MIN_SHARE * len(words):
         reasons.append(f"only {found} of {len(words)} content words are in the messages")
@@ -304,7 +304,7 @@ def _related(one: str, other: str) -> bool:
     return same >= 4 and 3 * same >= 2 * shorter
 
 
-def _content(text: str) -> list[str]:
+def content_words(text: str) -> list[str]:
     """The words that carry a fact: no stop words, numbers or dates; of unspaced scripts the signs that do."""
     skipped = _NO_CONTENT | _GERMAN if _is_german(text) else _NO_CONTENT
     content: list[str] = []

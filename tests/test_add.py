@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from memlite import (
-    EmbedderMismatchError,
     ExtractedFact,
     Extraction,
     ExtractionError,
@@ -606,6 +605,11 @@ def test_the_time_and_its_offset_are_kept_as_given(path: Path, given: Any, kept:
         assert result.facts[0].observed_at.isoformat() == kept
 
 
+def test_a_zone_nobody_knows_is_an_error(path: Path) -> None:
+    with pytest.raises(InvalidInputError, match="Europe/Lisbon"):
+        Memory(path, embedder=False, extractor=False, timezone="Mars/Olympus")
+
+
 def test_a_message_may_say_its_own_time(memory: Memory) -> None:
     result = memory.add(
         [{"content": "One.", "observed_at": "2020-01-01T00:00:00Z"}, "Two."],
@@ -615,21 +619,25 @@ def test_a_message_may_say_its_own_time(memory: Memory) -> None:
     assert [message.observed_at.year for message in stored(memory, result.messages)] == [2020, 2025]
 
 
-def test_another_embedder_is_an_error_that_does_not_lose_the_messages(path: Path) -> None:
-    class Tiny:
-        name = "tiny"
-        dimension = 2
+class Tiny:
+    """An embedder that says the same of every text."""
 
-        def __init__(self, *numbers: float) -> None:
-            self.numbers = numbers
+    name = "tiny"
+    dimension = 2
 
-        def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
-            return [self.numbers for _ in texts]
+    def __init__(self, *numbers: float) -> None:
+        self.numbers = numbers
 
+    def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
+        return [self.numbers for _ in texts]
+
+
+@pytest.mark.parametrize("extract", ["now", "never"])
+def test_another_embedder_does_not_lose_the_messages_and_is_reported(path: Path, extract: Any) -> None:
     with Memory(path, embedder=Tiny(1, 0), extractor=False) as memory:
         memory.add("Ana likes tea.", user_id="u")
     with Memory(path, embedder=Tiny(0, 1), extractor=False) as memory:
-        with pytest.raises(EmbedderMismatchError):
-            memory.add("Ben likes coffee.", user_id="u")
+        result = memory.add("Ben likes coffee.", user_id="u", extract=extract)
+        assert "memlite reembed" in f"{result.reason} {result.notes}"
     with Memory(path, embedder=False, extractor=False) as memory:
         assert memory.search("coffee", user_id="u")

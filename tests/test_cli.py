@@ -26,7 +26,7 @@ from memlite import ExtractedFact, Extraction, ExtractionError, ExtractionReques
 from memlite import models as model_files
 
 Run = Callable[..., Result]
-CLI = [sys.executable, "-m", "memlite.cli"]
+CLI = [sys.executable, "-m", "memlite"]
 UNKNOWN = "deadbeef" * 4
 FACT_KEYS = {"id", "user_id", "agent_id", "run_id", "text", "by", "entities", "metadata", "kind", "sources", "current"}
 
@@ -369,6 +369,61 @@ def test_a_foreign_file_is_exit_code_1_and_stays_as_it_was(
     assert path.is_dir() if foreign is None else path.read_bytes() == foreign
 
 
+READING = [["search", "tea"], ["list"], ["show", UNKNOWN], ["update", UNKNOWN, "--kind", "x"], ["delete", UNKNOWN],
+           ["history"], ["entities"], ["work"], ["reembed"], ["stats"]]  # fmt: skip
+
+
+@pytest.mark.parametrize("words", READING, ids=lambda words: words[0])
+def test_a_command_that_stores_nothing_new_makes_no_file(run: Run, path: Path, words: list[str]) -> None:
+    result = run(*words, code=1)
+    assert result.stdout == ""
+    assert str(path) in result.stderr
+    assert "memlite add" in result.stderr
+    assert list(path.parent.iterdir()) == []
+
+
+@pytest.mark.parametrize("words", [["list"], ["search", "tea"], ["history"], ["entities"]], ids=lambda words: words[0])
+def test_an_empty_answer_says_whose_memory_and_which_file_it_is(run: Run, path: Path, words: list[str]) -> None:
+    remembered(run, "Ana likes tea.", user="ana")
+    result = run(*words, "--user", "zoe", "--run", "r1")
+    assert result.stdout == ""
+    assert "user=zoe" in result.stderr
+    assert "run=r1" in result.stderr
+    assert str(path) in result.stderr
+
+
+def test_stats_counts_one_scope_where_one_is_named(run: Run) -> None:
+    remembered(run, "Ana likes tea.", "Ana likes cake.", user="ana")
+    remembered(run, "Zoe sings.", user="zoe")
+    assert value(run("stats", "--json"))["facts"] == 3
+    assert value(run("stats", "--user", "ana", "--json"))["facts"] == 2
+
+
+# What people see.
+
+
+def test_control_characters_of_a_text_do_not_reach_the_terminal(run: Run) -> None:
+    (fact,) = remembered(run, "Ana \x1b[2J\x07likes\ttea\nand \x9b31mcake.")
+    for words in (["list"], ["search", "tea"], ["history"], ["show", fact], ["delete", fact, "--dry-run"]):
+        shown = run(*words).stdout
+        assert "likes" in shown
+        assert not {"\x1b", "\x07", "\x9b"} & set(shown)
+    assert texts(run("list", "--json")) == ["Ana \x1b[2J\x07likes\ttea\nand \x9b31mcake."]
+
+
+def test_a_long_text_is_cut_for_people_and_whole_for_programs(run: Run) -> None:
+    text = "The quick brown fox jumps over the lazy dog. " * 100
+    said(run, text)
+    (line,) = run("search", "fox").stdout.splitlines()
+    assert len(line) < 500
+    assert value(run("search", "fox", "--json"))[0]["text"].strip() == text.strip()
+
+
+def test_an_expiry_is_shown(run: Run) -> None:
+    remembered(run, "The shop is closed.", expires="2999-02-01T00:00:00+00:00")
+    assert "until 2999-02-01" in run("list").stdout
+
+
 # add
 
 
@@ -403,9 +458,12 @@ def test_add_json_is_one_object_with_the_documented_keys(run: Run, extractor: Ca
 def test_add_nl_is_one_fact_a_line_with_the_same_keys(run: Run, extractor: Callable[[object], None]) -> None:
     extractor(Echo())
     (from_json,) = value(run("add", "The table at Osteria Lume is for two.", "--json"))["facts"]
-    (fact,) = lines(run("add", "The table at Osteria Lume is for three.", "--nl"))
+    result = run("add", "The table at Osteria Lume is for three.", "--nl")
+    (fact,) = lines(result)
     assert fact.keys() == from_json.keys()
     assert fact["text"] == "The table at Osteria Lume is for three."
+    assert "Tokyo" in result.stderr  # what was left out
+    assert "0 facts" not in result.stderr
 
 
 def test_add_nl_says_on_stderr_what_is_queued(run: Run) -> None:
@@ -634,7 +692,7 @@ def test_nothing_found_is_an_empty_answer_and_a_word_on_stderr(run: Run) -> None
     remembered(run, "Ana likes tea.")
     result = run("search", "xylophone")
     assert result.stdout == ""
-    assert "nothing found" in result.stderr
+    assert "user=me" in result.stderr
     assert value(run("search", "xylophone", "--json")) == []
     assert run("search", "xylophone", "--nl").stdout == ""
 
@@ -773,6 +831,7 @@ def test_history_shows_what_an_update_changed(run: Run) -> None:
     added, updated = run("history", fact[:8]).stdout.splitlines()
     assert "ADD" in added
     assert fact[:8] in added
+    assert "Ana lives in Porto." in added
     assert "UPDATE" in updated
     assert "Ana lives in Porto. -> Ana lives in Lisbon." in updated
 
@@ -805,7 +864,7 @@ def test_entities_are_listed_with_type_and_number_of_facts(run: Run, extractor: 
     extractor(Echo())
     run("add", "The table at Osteria Lume is for two.")
     run("add", "The chef of Osteria Lume sings.")
-    assert run("entities").stdout.split(maxsplit=2) == ["2", "organisation", "Osteria Lume\n"]
+    assert run("entities").stdout.split(maxsplit=1) == ["2", "Osteria Lume (organisation)\n"]
     (entity,) = value(run("entities", "--json"))
     assert {"id", "name", "type", "aliases", "facts"} <= set(entity)
     assert (entity["name"], entity["type"], entity["facts"]) == ("Osteria Lume", "organisation", 2)
@@ -861,7 +920,7 @@ def test_a_dry_run_shows_the_fact_and_its_messages_and_deletes_nothing(
     fact, message = answer["facts"][0]["id"], answer["messages"][0]
     shown = run("delete", fact[:8], "--dry-run").stdout.splitlines()
     assert [line.split()[2] for line in shown] == [fact[:8], message[:8]]
-    (preview,) = value(run("delete", fact, "--dry-run", "--json"))
+    preview = value(run("delete", fact, "--dry-run", "--json"))
     assert ([f["id"] for f in preview["facts"]], [m["id"] for m in preview["messages"]]) == ([fact], [message])
     kept = run("delete", fact, "--dry-run", "--keep-messages").stdout
     assert message[:8] not in kept
@@ -890,16 +949,32 @@ def test_delete_takes_several_ids_or_none_of_them(run: Run) -> None:
     assert value(run("list", "--json"))["facts"][0]["id"] == third
 
 
-def test_an_id_given_twice_is_deleted_once(run: Run) -> None:
-    (fact,) = remembered(run, "Ana likes tea.")
-    run("delete", fact, fact[:8])
-    assert texts(run("list", "--json")) == []
+def test_what_is_named_twice_is_deleted_once(run: Run, extractor: Callable[[object], None]) -> None:
+    extractor(Echo())
+    answer = value(run("add", "The table at Osteria Lume is for two.", "--json"))
+    fact, message = answer["facts"][0]["id"], answer["messages"][0]
+    receipt = value(run("delete", fact, fact[:8], message, "--json"))
+    assert (receipt["facts"], receipt["messages"]) == ([fact], [message])
+
+
+def test_one_receipt_tells_what_all_of_a_deletion_took(run: Run) -> None:
+    facts = remembered(run, "Ana likes tea.", "Bruno sings.")
+    receipt = value(run("delete", *facts, "--json"))
+    assert {"facts", "messages", "versions", "entities", "wal_truncated", "notes"} <= set(receipt)
+    assert receipt["facts"] == facts
+    assert receipt["entities"] == 2
 
 
 def test_a_fact_of_another_user_is_not_deleted(run: Run) -> None:
     (fact,) = remembered(run, "Zoe sings.", user="zoe")
     assert run("delete", fact, "--user", "tom", code=1).stdout == ""
     assert texts(run("list", "--user", "zoe", "--json")) == ["Zoe sings."]
+
+
+def test_a_fact_of_another_user_has_no_history(run: Run) -> None:
+    (fact,) = remembered(run, "Zoe sings.", user="zoe")
+    assert run("history", fact, "--user", "tom", code=1).stdout == ""
+    assert "Zoe sings." in run("history", fact, "--user", "zoe").stdout
 
 
 def test_delete_all_needs_a_yes_and_stays_in_its_scope(run: Run) -> None:
@@ -948,6 +1023,14 @@ def test_work_whose_batch_fails_is_exit_code_1_and_says_which_and_why(
     assert "the model said nothing usable" in result.stderr
     assert "1 still queued" in run("work", code=1).stdout
     assert "the model said nothing usable" in run("stats").stdout
+
+
+def test_work_that_has_no_extractor_for_its_queue_is_exit_code_1(run: Run) -> None:
+    run("work", code=1)  # there is no file
+    run("add", "Ana likes tea.", "--extract", "later")
+    result = run("work", code=1)
+    assert "1 still queued" in result.stdout
+    assert "MEMLITE_EXTRACTOR" in result.stderr
 
 
 def test_reembed_counts_the_vectors_it_made(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -1003,7 +1086,9 @@ def test_a_model_that_does_not_load_is_listed_with_the_reason(
     (model,) = value(run("models", "--json"))
     assert model["name"] == "broken"
     assert model["error"]
-    assert "broken" in run("models").stdout
+    shown = run("models").stdout.splitlines()
+    assert "NO" in shown[1].split()
+    assert any(model["error"] in line for line in shown[2:])
 
 
 def test_pulling_prints_where_each_model_is(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -1174,3 +1259,4 @@ def test_an_interrupted_add_has_stored_its_message(own: dict[str, str], path: Pa
         stats = memory.stats()
         assert (stats.messages, len(stats.queued)) == (1, 1)
     assert adding.returncode not in (0, 2)
+    assert b"memlite work" in errors

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import struct
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -20,7 +19,6 @@ from memlite import (
     Fact,
     InvalidInputError,
     Memory,
-    Message,
     NamedEntity,
     NotFoundError,
 )
@@ -102,7 +100,6 @@ def test_a_vectors_bytes_are_found_while_it_is_there(memory: Memory) -> None:
     memory.remember(text, user_id="u")
     assert places_with_the_vector(memory, text)
     assert places_with_the_canary(memory)
-    assert struct.calcsize("32f") == len(vector_bytes(text))
 
 
 # Every way a word can have come in.
@@ -418,4 +415,4 @@ def test_one_deleted_message_of_a_batch_in_flight_brings_no_fact(path: Path) -> 
     with Memory(path, embedder=Distinct(), extractor=Deleting()) as memory:
         result = memory.add([f"{CANARY} likes tea.", "Ben likes coffee."], user_id="u")
         assert [fact.text for fact in result.facts] == ["Ben likes coffee."]
-        assert [message.content for message in [memory.get(result.messages[1])] if isinstance(message, Message)]
+        assert places_with_the_canary(memory) == []

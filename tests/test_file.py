@@ -12,6 +12,7 @@ import stat
 import subprocess
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -220,6 +221,46 @@ def test_a_file_that_may_not_be_read_is_refused(public: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     answer = as_nobody(lambda: str(open_memory(path).path))
     assert answer.startswith("ReadOnlyError") == (os.geteuid() == 0)
+
+
+def test_a_folder_that_may_not_be_entered_is_refused(public: Path) -> None:
+    closed = public / "closed"
+    closed.mkdir(mode=0o700)
+    if os.geteuid() != 0:
+        closed.chmod(0)
+    answer = as_nobody(lambda: str(open_memory(closed / "memory.db").path))
+    closed.chmod(0o700)
+    assert answer.startswith("ReadOnlyError")
+
+
+@pytest.mark.parametrize("kind", ["null-device", "pipe"])
+def test_what_is_no_ordinary_file_is_refused(path: Path, kind: str) -> None:
+    if kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to("/dev/null")
+
+    def attempt() -> str:
+        signal.alarm(5)  # opening a pipe waits for its other end
+        return str(open_memory(path).path)
+
+    assert in_child(attempt).startswith("ForeignFileError")
+
+
+def test_a_name_that_is_too_long_is_a_file_error(tmp_path: Path) -> None:
+    with pytest.raises(FileError):
+        open_memory(tmp_path / ("x" * 300))
+
+
+def test_a_full_disk_is_a_file_error_and_nothing_is_stored(path: Path) -> None:
+    with open_memory(path) as memory:
+        memory.remember("Ana likes tea.", user_id="u")
+        memory._database._writer.execute("PRAGMA max_page_count = 1")
+        with pytest.raises(FileError, match="no space left"):
+            memory.add(["Hello. " * 20_000, "Again."], user_id="u")
+        assert memory.stats().messages == 0
+        memory._database._writer.execute("PRAGMA max_page_count = 1000000")
+        assert memory.add("Hello again.", user_id="u").messages
 
 
 def test_nobody_else_may_read_a_new_file(path: Path) -> None:
@@ -436,7 +477,31 @@ def test_eight_threads_share_one_memory(path: Path, place: str) -> None:
         assert memory.stats().facts == 80
 
 
-def test_a_memory_file_in_memory_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_closing_waits_for_what_other_threads_are_doing(tmp_path: Path) -> None:
+    for attempt in range(10):
+        memory = open_memory(tmp_path / f"{attempt}.db")
+        memory.remember("Ana likes tea.", user_id="u")
+        rounds = threading.Semaphore(0)
+
+        def use(memory: Memory = memory, rounds: threading.Semaphore = rounds) -> str:
+            try:
+                while True:
+                    memory.search("tea", user_id="u")
+                    memory.remember("Ben likes coffee.", user_id="u")
+                    rounds.release()
+            except FileError as error:
+                return str(error)
+
+        with ThreadPoolExecutor(4) as threads:
+            answers = [threads.submit(use) for _ in range(4)]
+            for _ in range(12):
+                rounds.acquire()
+            memory.close()
+        assert all("was closed" in answer.result() for answer in answers)
+        assert not Path(f"{memory.path}-wal").exists()
+
+
+def test_a_memory_in_memory_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with open_memory(":memory:") as memory:
         memory.remember("Ana likes tea.", user_id="u")
@@ -527,6 +592,37 @@ def test_a_killed_writer_loses_nothing_it_was_told_was_stored(path: Path) -> Non
         assert stored >= set(told)
         assert memory.stats().messages == len(stored)
         assert memory.search(told[-1], user_id="u")[0].text == told[-1]
+
+
+def test_a_killed_creator_leaves_a_file_that_can_be_opened(tmp_path: Path) -> None:
+    for attempt in range(20):
+        path = tmp_path / f"{attempt}.db"
+        pid = os.fork()
+        if pid == 0:
+            open_memory(path).remember("Ana likes tea.", user_id="u")
+            os._exit(0)
+        time.sleep(attempt / 2000)
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        with open_memory(path) as memory:
+            assert memory.stats().facts in (0, 1)
+            assert memory.remember("Ben likes coffee.", user_id="u").facts
+
+
+def test_a_killed_deletion_is_whole_or_not_at_all(path: Path) -> None:
+    for attempt in range(6):
+        with open_memory(path) as memory:
+            memory.remember([f"Fact {n} of life {attempt}." for n in range(300)], user_id="u")
+        pid = os.fork()
+        if pid == 0:
+            open_memory(path).delete_all(user_id="u")
+            os._exit(0)
+        time.sleep(attempt / 200)
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        with open_memory(path) as memory:
+            assert memory.stats().facts in (0, 300)
+            memory.delete_all(user_id="u")
 
 
 # Stock SQLite.

@@ -393,6 +393,27 @@ def test_an_update_to_the_text_of_another_fact_is_an_error_that_changes_nothing(
     assert rows(embedded) == counts
 
 
+def test_an_update_meets_an_expired_twin_and_goes_on(memory: Memory) -> None:
+    old = only(memory, "Ana likes tea.", expires_at="2001-01-01")
+    new = only(memory, "Ana likes coffee.")
+    assert memory.update(new.id, text="Ana likes tea.").current
+    assert [event.action for event in memory.history(old.id)] == ["ADD", "EXPIRE"]
+
+
+def test_two_updates_at_once_keep_what_the_other_one_gave(path: Path) -> None:
+    class Meanwhile(Hashed):
+        def embed(self, texts: Sequence[str]) -> list[list[float]]:
+            if "Ana likes coffee." in texts:
+                memory.update(before.id, metadata={"n": 2}, kind="taste")
+            return super().embed(texts)
+
+    with Memory(path, embedder=Meanwhile(), extractor=False) as memory:
+        before = only(memory, "Ana likes tea.", metadata={"n": 1})
+        memory.update(before.id, text="Ana likes coffee.")
+        after = fact(memory, before.id)
+        assert (after.text, after.metadata, after.kind) == ("Ana likes coffee.", {"n": 2}, "taste")
+
+
 def test_an_update_of_nothing_is_not_found(memory: Memory) -> None:
     with pytest.raises(NotFoundError):
         memory.update("0123456789abcdef", text="Ana likes tea.")

@@ -587,6 +587,21 @@ def test_reembed_makes_all_vectors_anew(path: Path) -> None:
         assert memory.search("young pets", user_id="u")[0].text == "Then Ana adopted a kitten."
 
 
+def test_a_memory_that_is_open_while_another_reembeds_stores_no_vector_of_the_old_embedder(path: Path) -> None:
+    class Opposite(SameVector):
+        name = "opposite"
+
+        def embed(self, texts: Sequence[str]) -> list[list[float]]:
+            return [[-1.0] * self.dimension for _ in texts]
+
+    with Memory(path, embedder=SameVector(), extractor=False) as one:
+        one.remember("Ana likes tea.", user_id="u")
+        with Memory(path, embedder=Opposite(), extractor=False) as other:
+            other.reembed()
+        with pytest.raises(EmbedderMismatchError):
+            one.remember("Ben likes coffee.", user_id="u")
+
+
 def test_reembed_without_an_embedder_is_an_error(memory: Memory) -> None:
     with pytest.raises(ModelMissingError):
         memory.reembed()

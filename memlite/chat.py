@@ -1,0 +1,342 @@
+"""A GGUF chat model in memory: a prompt in, an answer within a grammar out. The only file that calls llama.cpp so.
+
+It uses the plain C functions, not llama_cpp.Llama: its constructor points the process's stdout and stderr
+at the null device and back, so two threads that load at once can lose them for good.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import logging
+import os
+import re
+import weakref
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from memlite.errors import ModelError, ModelMissingError
+from memlite.prompt import Examples
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the model wrote: each token's bytes and its probability, and how many tokens were evaluated for it."""
+
+    pieces: tuple[bytes, ...]
+    probabilities: tuple[float, ...]
+    evaluated: int
+    end: int | None = None
+
+    @property
+    def text(self) -> str:
+        return b"".join(self.pieces)[: self.end].decode("utf-8", "replace")
+
+    def confidence(self, text: str) -> float | None:
+        """The mean probability of the tokens that spell a fact's text."""
+        spelled = json.dumps(text, ensure_ascii=False)[1:-1].encode()
+        start = b"".join(self.pieces).find(spelled)
+        if start < 0:
+            return None
+        position = 0
+        held = []
+        for piece, probability in zip(self.pieces, self.probabilities, strict=True):
+            if start <= position < start + len(spelled):
+                held.append(probability)
+            position += len(piece)
+        return round(sum(held) / len(held), 4) if held else None
+
+
+_SYSTEM_MARK, _USER_MARK = "memlite-system-text", "memlite-user-text"
+_CHATML = (
+    "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>\n' }}"
+    "{% endfor %}{{ '<|im_start|>assistant\n' }}"
+)
+_CONTROL = 1 | 2 | 8  # llama.cpp's token attributes unknown, unused, control
+_USER_DEFINED = 16
+
+
+class ChatModel:
+    """A model in memory with its KV cache; not for two threads at once."""
+
+    def __init__(self, path: Path, n_ctx: int, n_threads: int) -> None:
+        """Load a GGUF file. Raises ModelMissingError or ModelError."""
+        self.api, self.numpy = _llama_cpp()
+        api = self.api
+        _check_file(path)
+        params = api.llama_model_default_params()
+        params.n_gpu_layers = 0
+        if b"AMX_INT8 = 1" in api.llama_print_system_info():
+            # compiled by gcc 12, ggml loads a half-written tile configuration: the first matrix product is a SIGSEGV
+            params.use_extra_bufts = False
+        model = api.llama_model_load_from_file(os.fsencode(path), params)
+        if not model:
+            raise ModelError(f"{path} cannot be loaded: it is damaged, or of a kind this llama.cpp does not know")
+        handles = {"model": model, "pid": os.getpid()}
+        self._finalizer = weakref.finalize(self, _free, api, handles)
+        self._finalizer.atexit = False
+        architecture = self._metadata(model, "general.architecture")
+        if "bert" in architecture or api.llama_model_has_encoder(model):
+            self.close()
+            raise ModelError(f"{path} is a {architecture} model: the extractor needs one that writes text")
+        context = api.llama_context_default_params()
+        context.n_ctx = min(n_ctx, api.llama_model_n_ctx_train(model))
+        context.n_batch = context.n_ubatch = min(512, context.n_ctx)
+        context.n_threads = context.n_threads_batch = n_threads
+        context.flash_attn_type = api.LLAMA_FLASH_ATTN_TYPE_DISABLED  # on a CPU: 26 ms a token instead of 45
+        handles["context"] = self.context = api.llama_init_from_model(model, context)
+        if not self.context:
+            self.close()
+            raise ModelError(f"{path}: no memory for a context of {n_ctx} tokens; give the extractor a smaller n_ctx")
+        self.n_ctx = int(context.n_ctx)
+        self.n_batch = int(context.n_batch)
+        self.vocab = api.llama_model_get_vocab(model)
+        self.n_vocab = int(api.llama_vocab_n_tokens(self.vocab))
+        self.kept: list[int] = []  # the tokens whose keys and values are in the cache
+        self.parameters = int(api.llama_model_n_params(model))
+        self._model = model
+        self._examples: Examples | None = None
+        self._read_vocabulary()
+
+    def close(self) -> None:
+        self._finalizer()
+
+    def _metadata(self, model: Any, key: str) -> str:
+        size = 64
+        while True:
+            buffer = ctypes.create_string_buffer(size)
+            length = self.api.llama_model_meta_val_str(model, key.encode(), buffer, size)
+            if length < size:
+                return buffer.value.decode("utf-8", "replace") if length >= 0 else ""
+            size = length + 1
+
+    def _read_vocabulary(self) -> None:
+        """Which tokens may not be written, and which texts would be read as such a token."""
+        api = self.api
+        attributes = [api.llama_vocab_get_attr(self.vocab, token) for token in range(self.n_vocab)]
+        self.eog = {token for token in range(self.n_vocab) if api.llama_vocab_is_eog(self.vocab, token)}
+        special = [token for token, held in enumerate(attributes) if held & (_CONTROL | _USER_DEFINED)]
+        self.never = self.numpy.array(
+            [token for token in special if attributes[token] & _CONTROL], dtype=self.numpy.intp
+        )
+        marks = {api.llama_vocab_get_text(self.vocab, token).decode("utf-8", "replace") for token in special}
+        marks = {mark for mark in marks if len(mark) > 1 and not mark.isspace()}
+        # a mark is tokenised in two halves, so even a vocabulary that reads its marks in any text cannot see one
+        starts = "".join(sorted({re.escape(mark[0]) for mark in marks}))
+        rests = "|".join(sorted(re.escape(mark[1:]) for mark in marks))
+        self.marks = re.compile(f"(?<=[{starts}])(?={rests})" if marks else "(?!)")
+
+    def _read_template(self, shown_examples: Examples) -> None:
+        """The chat template around the two texts, as it stands in the file; ChatML where there is none."""
+        from jinja2 import TemplateError
+        from llama_cpp.llama_chat_format import Jinja2ChatFormatter
+
+        def spelled(token: int) -> str:
+            return self.api.llama_vocab_get_text(self.vocab, token).decode() if token >= 0 else ""
+
+        bos, eos = self.api.llama_vocab_bos(self.vocab), self.api.llama_vocab_eos(self.vocab)
+        examples: list[Any] = [
+            {"role": role, "content": text}
+            for pair in shown_examples
+            for role, text in zip(("user", "assistant"), pair, strict=True)
+        ]
+        with_system: list[Any] = [
+            {"role": "system", "content": _SYSTEM_MARK},
+            *examples,
+            {"role": "user", "content": _USER_MARK},
+        ]
+        merged: list[Any] = [
+            {
+                "role": "user",
+                "content": _SYSTEM_MARK + "\n\n" + (examples[0]["content"] if examples else _USER_MARK),
+            },
+            *examples[1:],
+            *([{"role": "user", "content": _USER_MARK}] if examples else []),
+        ]
+        for template in (self._metadata(self._model, "tokenizer.chat_template") or _CHATML, _CHATML):
+            for messages in (with_system, merged):
+                try:
+                    formatter = Jinja2ChatFormatter(template, eos_token=spelled(eos), bos_token=spelled(bos))
+                    shown = formatter(messages=messages, enable_thinking=False).prompt
+                except (TemplateError, ValueError, TypeError, LookupError, AttributeError):
+                    continue  # a template that knows no system role, say
+                pieces = re.split(f"{_SYSTEM_MARK}|{_USER_MARK}", shown)
+                if len(pieces) == 3 and shown.index(_SYSTEM_MARK) < shown.index(_USER_MARK):
+                    self.template = [self._tokens(piece, special=True) for piece in pieces]
+                    if self.api.llama_vocab_get_add_bos(self.vocab) and self.template[0][:1] != [bos]:
+                        self.template[0].insert(0, bos)
+                    return
+        raise ModelError("the model's chat template cannot be used")
+
+    def _tokens(self, text: str, *, special: bool = False) -> list[int]:
+        raw = text.encode("utf-8", "replace")
+        room = len(raw) + 8
+        buffer = (self.api.llama_token * room)()
+        count = self.api.llama_tokenize(self.vocab, raw, len(raw), buffer, room, False, special)
+        if count < 0:
+            raise ModelError(f"a text of {len(raw)} bytes cannot be tokenised")
+        return list(buffer[:count])
+
+    def prompt(self, system: str, examples: Examples, user: str) -> list[int]:
+        """The tokens of a chat. Only the template's own marks become special tokens, never what a message says."""
+        if examples != self._examples:
+            self._read_template(examples)
+            self._examples = examples
+        before, between, after = self.template
+        return [*before, *self._plain(system), *between, *self._plain(user), *after]
+
+    def _plain(self, text: str) -> list[int]:
+        return [token for piece in self.marks.split(text) for token in self._tokens(piece)]
+
+    def answer(self, prompt: list[int], rules: str, budget: int, greedy_first: bool) -> Answer:
+        """Let the model answer within the grammar: at every token the likeliest legal one."""
+        api = self.api
+        if len(prompt) + budget > self.n_ctx:
+            raise ModelError(f"{len(prompt)} tokens and {budget} for the answer do not fit into {self.n_ctx}")
+        sampler = api.llama_sampler_init_grammar(self.vocab, rules.encode(), b"root")
+        if not sampler:
+            raise ModelError("llama.cpp refused the grammar of the answer")
+        pieces: list[bytes] = []
+        probabilities: list[float] = []
+        written: list[int] = []
+        try:
+            evaluated = self._evaluate(prompt)
+            while len(pieces) < budget:
+                scores = self._scores()
+                token = self._likeliest(sampler, scores, greedy_first)
+                if token is None or token in self.eog:
+                    break
+                api.llama_sampler_accept(sampler, token)
+                written.append(token)
+                pieces.append(self._piece(token))
+                probabilities.append(self._probability(scores, token))
+                if (b"}" in pieces[-1] and self._complete(sampler)) or _loops(written):
+                    break
+                if b'"' in pieces[-1] and (again := _repeats(b"".join(pieces))):
+                    return Answer(tuple(pieces), tuple(probabilities), evaluated, again)
+                evaluated += self._evaluate([*prompt, *written])
+        finally:
+            api.llama_sampler_free(sampler)
+        return Answer(tuple(pieces), tuple(probabilities), evaluated)
+
+    def _evaluate(self, tokens: list[int]) -> int:
+        """Bring the KV cache to these tokens and return how many were evaluated: those from the first difference."""
+        same = next(
+            (at for at, (old, new) in enumerate(zip(self.kept, tokens, strict=False)) if old != new),
+            min(len(self.kept), len(tokens)),
+        )
+        same = min(same, len(tokens) - 1)
+        memory = self.api.llama_get_memory(self.context)
+        if same < len(self.kept) and not self.api.llama_memory_seq_rm(memory, 0, same, -1):
+            self.api.llama_memory_clear(memory, True)  # a recurrent model cannot go back to the middle
+            same = 0
+        del self.kept[same:]
+        for start in range(same, len(tokens), self.n_batch):
+            batch = tokens[start : start + self.n_batch]
+            held = (self.api.llama_token * len(batch))(*batch)
+            code = self.api.llama_decode(self.context, self.api.llama_batch_get_one(held, len(batch)))
+            if code != 0:
+                self.api.llama_memory_clear(memory, True)
+                self.kept.clear()
+                raise ModelError(f"llama.cpp could not evaluate {len(batch)} tokens (code {code})")
+            self.kept += batch
+        return len(tokens) - same
+
+    def _scores(self) -> Any:
+        held = self.api.llama_get_logits_ith(self.context, -1)
+        scores = self.numpy.ctypeslib.as_array(held, shape=(self.n_vocab,)).copy()
+        scores[self.never] = -self.numpy.inf
+        return scores
+
+    def _likeliest(self, sampler: Any, scores: Any, greedy_first: bool) -> int | None:
+        """The likeliest token that the grammar allows.
+
+        The grammar judges each token alone, so the best legal token of the best few is the best of all:
+        mostly one token is judged, seldom 64, hardly ever the whole vocabulary (tens of milliseconds).
+        """
+        best = int(scores.argmax())
+        if greedy_first:
+            if self._legal(sampler, self.numpy.array([best]), scores) is not None:
+                return best
+            few = self.numpy.argpartition(scores, -64)[-64:]
+            if (token := self._legal(sampler, few, scores)) is not None:
+                return token
+        return self._legal(sampler, self.numpy.arange(self.n_vocab), scores)
+
+    def _legal(self, sampler: Any, tokens: Any, scores: Any) -> int | None:
+        """The likeliest of these tokens that the grammar allows."""
+        held = self.numpy.zeros(len(tokens), dtype=[("id", "i4"), ("logit", "f4"), ("p", "f4")])
+        held["id"] = tokens
+        held["logit"] = scores[tokens]
+        array = self.api.llama_token_data_array(
+            data=held.ctypes.data_as(self.api.llama_token_data_p), size=len(tokens), selected=-1, sorted=False
+        )
+        self.api.llama_sampler_apply(sampler, ctypes.byref(array))
+        best = held["logit"].argmax()
+        return int(held["id"][best]) if self.numpy.isfinite(held["logit"][best]) else None
+
+    def _complete(self, sampler: Any) -> bool:
+        """Whether the grammar allows the answer to end here; memlite's grammars then allow nothing else."""
+        end = self.numpy.array(sorted(self.eog)[:1], dtype=self.numpy.intp)
+        return bool(len(end)) and self._legal(sampler, end, self.numpy.zeros(self.n_vocab)) is not None
+
+    def _probability(self, scores: Any, token: int) -> float:
+        best = scores.max()
+        return float(self.numpy.exp(scores[token] - best) / self.numpy.exp(scores - best).sum())
+
+    def _piece(self, token: int) -> bytes:
+        buffer = ctypes.create_string_buffer(256)
+        length = self.api.llama_token_to_piece(self.vocab, token, buffer, len(buffer), 0, False)
+        return buffer.raw[: max(length, 0)]
+
+
+def _loops(tokens: Sequence[int]) -> bool:
+    """Whether the last tokens are one short run over and over."""
+    for period in range(1, 17):
+        length = max(4 * period, 24)
+        tail = tokens[-length:]
+        if len(tail) == length and tail[period:] == tail[:-period]:
+            return True
+    return False
+
+
+def _repeats(answer: bytes) -> int:
+    """Where the last fact of an answer begins if an earlier one has the same text, else 0."""
+    texts = list(re.finditer(rb'\{"text":("(?:[^"\\]|\\.)*")', answer))
+    told = [found.group(1).lower() for found in texts]
+    return texts[-1].start() if told and told[-1] in told[:-1] else 0
+
+
+def _free(api: Any, handles: Mapping[str, Any]) -> None:
+    if handles["pid"] != os.getpid():  # a fork's copy: the parent frees its own
+        return
+    if handles.get("context"):
+        api.llama_free(handles["context"])
+    api.llama_model_free(handles["model"])
+
+
+def _llama_cpp() -> tuple[Any, Any]:
+    try:
+        import llama_cpp.llama_cpp as api
+        import numpy
+    except ImportError as error:
+        raise ModelMissingError(f"extraction needs llama-cpp-python ({error}): pip install 'memlite[local]'") from error
+    quiet = logging.getLogger("llama-cpp-python")
+    if quiet.level != logging.DEBUG:  # someone asked for llama.cpp's own words
+        quiet.setLevel(logging.CRITICAL + 1)
+    api.llama_backend_init()
+    return api, numpy
+
+
+def _check_file(path: Path) -> None:
+    try:
+        with path.open("rb") as file:
+            start = file.read(4)
+    except FileNotFoundError as error:
+        raise ModelMissingError(f"there is no model file {path}") from error
+    except OSError as error:
+        raise ModelError(f"{path} cannot be read: {error}") from error
+    if start != b"GGUF":
+        raise ModelError(f"{path} is not a GGUF file: it begins with {start!r}")

@@ -1,0 +1,168 @@
+"""Facts in the words of the conversation, for models too small to write sentences of their own.
+
+A bare model of 135 million parameters invents when it rewrites ("I'm going to visit you at Osteria Lume"). It may
+therefore only choose: which sentences to keep, and what their names are. The grammar spells out every sentence, so
+what is stored was said, word for word, by the one it is attributed to; a sentence whose pronoun needs an earlier
+one is kept together with it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from memlite import ground
+from memlite.answer import ENTITY_TYPES, any_of
+from memlite.prompt import EXAMPLES, Examples, label
+from memlite.records import ExtractionRequest, Turn
+
+PROMPT_VERSION = "1-verbatim"
+SMALL = 500_000_000  # parameters below which a model without an adapter quotes
+
+_LONGEST = 400  # characters of a sentence that can be a fact
+_LEAST_WORDS = 3  # content words of a sentence that a message is not left without
+_SMALL_TALK_WORDS = 5  # content words from which a sentence that begins like small talk may say something
+
+_END = re.compile(r"(?<=[.!?…])[\"”’)]*\s+(?=[A-ZÀ-Þ\u0400-\u042f0-9\"“‘(])|(?<=[。！？])|\n+")
+_ABBREVIATION = re.compile(r"(?:^|[\s(])(?:[A-ZÀ-Þ]\w{0,2}|Prof|vs|ca|e\.g|i\.e|[ap]\.m|\d{1,2})\.$")
+_PERSONAL = re.compile(r"\b(?:she|he|her|him|his|hers)\b", re.IGNORECASE)
+_PRONOUN = re.compile(r"\b(?:she|he|they|her|him|his|hers|their|theirs|them|it|its)\b", re.IGNORECASE)
+_PERSON = re.compile(
+    r"\b(?:sister|brother|mother|mum|mom|father|dad|son|daughter|wife|husband|partner|girlfriend|boyfriend|fiancée?"
+    r"|friend|cousin|aunt|uncle|niece|nephew|grand(?:ma|pa|mother|father)|child|kid|baby|boss|manager|colleague"
+    r"|coworker|neighbou?r|teacher|doctor|dr|nurse|mr|mrs|ms|he|she)\b",
+    re.IGNORECASE,
+)
+_SMALL_TALK = re.compile(
+    r"^(?:hi|hello|hey|good (?:morning|evening|afternoon|night)|thanks|thank you|bye|goodbye|see you|welcome"
+    r"|you're welcome|sure|ok|okay|got it|no problem|wow|great|nice|cool|congratulations|i'm (?:fine|good|well))\b",
+    re.IGNORECASE,
+)
+
+# The same turns as for larger models, answered in the conversation's own words.
+QUOTED_EXAMPLES: Examples = (
+    (
+        EXAMPLES[0][0],
+        '{"facts":[{"text":"Nora said: \\"I adopted a grey kitten named Pixel on Tuesday from the shelter in Gent.\\"",'
+        '"by":"Nora","from":[1],"when":"2024-03-05",'
+        '"entities":[{"name":"Pixel","type":"person"},{"name":"Gent","type":"place"}]}]}',
+    ),
+    EXAMPLES[1],
+    (
+        EXAMPLES[2][0],
+        '{"facts":[{"text":"The user said: \\"I quit my job at Delta Bank, from 1 December I work for the city library '
+        'as an archivist.\\"","by":"user","from":[1],"entities":[{"name":"Delta Bank","type":"organisation"}]},'
+        '{"text":"The user said: \\"I can\'t stand cilantro, please keep that in mind.\\"","by":"user","from":[2]},'
+        '{"text":"The assistant said: \\"For lunch near the library I recommend the lentil soup at Green Bowl, '
+        'it costs 9 euros.\\"","by":"assistant","from":[3],"entities":[{"name":"Green Bowl","type":"place"}]}]}',
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence that can be kept. `telling`: one of the telling ones of its message has to be.
+
+    antecedent: the sentence a pronoun of this one needs, '' where it needs none.
+    """
+
+    turn: Turn
+    text: str
+    names: tuple[str, ...]
+    antecedent: str
+    telling: bool
+
+
+def sentences(request: ExtractionRequest) -> list[Sentence]:
+    """The statements of the new messages, in order; questions, greetings and scraps are none."""
+    found = []
+    before = [text for turn in request.window for text in _split(turn.text)]
+    for turn in request.messages:
+        for text in _split(turn.text):
+            names = ground.mentioned_names(text)
+            words = ground.content_words(text)
+            earlier, before = before, [*before, text]
+            if text.endswith(("?", "？")) or len(text) > _LONGEST or not (words or names):
+                continue
+            if _SMALL_TALK.match(text) and len(words) < _SMALL_TALK_WORDS:
+                continue
+            said = turn.role == "user" and (len(words) >= _LEAST_WORDS or bool(names))
+            telling = said or bool(names) or any(ch.isdigit() for ch in text)
+            found.append(Sentence(turn, text, names, "" if names else _antecedent(text, earlier), telling))
+    return found
+
+
+def grammar(kept: Sequence[Sentence]) -> str:
+    """GBNF: an answer that lists some of the sentences, in order, one of each message that tells something."""
+    rules = ["type ::= " + any_of(json.dumps(name) for name in ENTITY_TYPES)]
+    last = {id(s.turn): i for i, s in enumerate(kept) if s.telling}
+    for i, sentence in enumerate(kept):
+        rules.append(f"f{i} ::= {_fact(sentence)}")
+        same = i + 1 < len(kept) and kept[i + 1].turn is sentence.turn
+        # Two questions in a rule's name: is a fact written already (t) or not (h), and one of this message (y, n)?
+        for before, comma in (("h", ""), ("t", '"," ')):
+            for satisfied in "yn":
+                following = satisfied if same else "n"
+                take = f"{comma}f{i} t{i + 1}{'y' if same else 'n'}"
+                must = satisfied == "n" and last.get(id(sentence.turn)) == i
+                rules.append(f"{before}{i}{satisfied} ::= {take}" + ("" if must else f" | {before}{i + 1}{following}"))
+    rules += [f'{before}{len(kept)}{satisfied} ::= ""' for before in "ht" for satisfied in "yn"]
+    return 'root ::= "{\\"facts\\":[" h0n "]}"\n' + "\n".join(rules) + "\n"
+
+
+def _fact(sentence: Sentence) -> str:
+    turn = sentence.turn
+    speaker = label(turn.speaker)
+    who = f"The {speaker.lower()}" if speaker.lower() in ("user", "assistant") else speaker
+    quoted = " ".join(filter(None, (sentence.antecedent, sentence.text))).replace('"', "'")
+    parts = [
+        '"{\\"text\\":"',
+        _choice([f'{who} said: "{quoted}"']),
+        any_of([f',"by":{_json(speaker)},"from":[{turn.number}]']),
+    ]
+    days = [d.start for d in turn.dates if d.start == d.end and d.expression.casefold() in sentence.text.casefold()]
+    if days:
+        parts.append('(",\\"when\\":" ' + _choice(days) + ")?")
+    spoken = " ".join((sentence.antecedent, sentence.text))
+    names = dict.fromkeys((*ground.mentioned_names(sentence.antecedent), *sentence.names))
+    if names:
+        # Every name, in order; the model says what each of them is.
+        entities = [any_of([f'{{"name":{_json(name)},"type":']) + " " + _type(name, spoken, speaker) for name in names]
+        parts.append('",\\"entities\\":[" ' + ' "}," '.join(entities) + ' "}]"')
+    return " ".join([*parts, '"}"'])
+
+
+def _type(name: str, spoken: str, speaker: str) -> str:
+    """The grammar of a name's type: a person where the sentence says so, else the model's choice."""
+    before = spoken[: spoken.find(name)].rstrip().split(" ")[-1]
+    return r'"\"person\""' if name == speaker or _PERSON.fullmatch(before.rstrip(".")) else "type"
+
+
+def _json(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _choice(texts: Sequence[str]) -> str:
+    return "(" + any_of(_json(text) for text in texts) + ")"
+
+
+def _antecedent(text: str, before: Sequence[str]) -> str:
+    """The latest sentence before this one that can say whom or what a pronoun means; '' without a pronoun."""
+    if not _PRONOUN.search(text):
+        return ""
+    named = [earlier for earlier in reversed(before) if ground.mentioned_names(earlier)]
+    people = [earlier for earlier in named if _PERSON.search(earlier)] if _PERSONAL.search(text) else []
+    return next(iter(people or named), "")
+
+
+def _split(text: str) -> list[str]:
+    found: list[str] = []
+    for piece in _END.split(text):
+        piece = " ".join(piece.split())
+        if found and _ABBREVIATION.search(found[-1]):
+            found[-1] += " " + piece
+        elif piece:
+            found.append(piece)
+    return found

@@ -1,0 +1,106 @@
+"""history(): what happened to each fact, in which scope and batch, before and after."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Any
+
+import pytest
+
+from memlite import InvalidInputError, Memory, NotFoundError
+
+
+def actions(memory: Memory, id_: str) -> list[str]:
+    return [event.action for event in memory.history(id_)]
+
+
+def test_an_add_is_an_event_with_scope_batch_and_actor_but_no_text(memory: Memory) -> None:
+    result = memory.remember("Ana likes tea.", user_id="u", agent_id="a", run_id="r")
+    (event,) = memory.history(result.facts[0].id)
+    assert (event.action, event.fact, event.batch, event.actor) == (
+        "ADD",
+        result.facts[0].id,
+        result.batch,
+        "caller",
+    )
+    assert event.scope.given() == {"user_id": "u", "agent_id": "a", "run_id": "r"}
+    assert (event.before, event.after) == (None, None)
+
+
+def test_an_update_keeps_before_and_after(memory: Memory) -> None:
+    fact = memory.remember("Ana likes tea.", user_id="u", kind="taste", metadata={"n": 1}).facts[0]
+    memory.update(fact.id, text="Ana likes coffee.", metadata={"n": 2})
+    event = memory.history(fact.id)[-1]
+    assert event.before == {"text": "Ana likes tea.", "metadata": {"n": 1}, "kind": "taste", "expires_at": None}
+    assert event.after == {"text": "Ana likes coffee.", "metadata": {"n": 2}, "kind": "taste", "expires_at": None}
+
+
+def test_a_replacement_names_the_fact_that_replaced(memory: Memory) -> None:
+    old = memory.remember("Ana lives in Porto.", user_id="u", observed_at="2020-01-01").facts[0]
+    result = memory.remember({"text": "Ana lives in Lisbon.", "replaces": old.id}, user_id="u")
+    event = memory.history(old.id)[-1]
+    assert (event.action, event.after, event.batch) == (
+        "SUPERSEDE",
+        {"replaced_by": result.facts[0].id},
+        result.batch,
+    )
+
+
+def test_a_facts_events_come_in_the_order_they_happened(memory: Memory) -> None:
+    fact = memory.remember("Ana likes tea.", user_id="u").facts[0]
+    memory.update(fact.id, text="Ana likes coffee.")
+    memory.update(fact.id, kind="taste")
+    memory.remember({"text": "Ana likes water.", "replaces": fact.id}, user_id="u")
+    memory.delete(fact.id)
+    assert actions(memory, fact.id) == ["ADD", "UPDATE", "UPDATE", "SUPERSEDE", "DELETE"]
+    times = [event.at for event in memory.history(fact.id)]
+    assert times == sorted(times)
+
+
+def test_a_scopes_events_come_newest_first_and_at_most_as_many_as_asked(memory: Memory) -> None:
+    ids = [memory.remember(f"Fact {n}.", user_id="u").facts[0].id for n in range(5)]
+    memory.remember("Other.", user_id="v")
+    assert [event.fact for event in memory.history(user_id="u")] == ids[::-1]
+    assert [event.fact for event in memory.history(user_id="u", limit=2)] == ids[:-3:-1]
+
+
+def test_a_wider_scope_sees_the_events_of_its_runs(memory: Memory) -> None:
+    memory.remember("One.", user_id="u", run_id="r1")
+    memory.remember("Two.", user_id="u", agent_id="a")
+    assert len(memory.history(user_id="u")) == 2
+    assert len(memory.history(user_id="u", run_id="r1")) == 1
+    assert memory.history(user_id="nobody") == []
+
+
+def test_a_deleted_facts_history_is_found_by_its_id(memory: Memory) -> None:
+    fact = memory.remember("Ana likes tea.", user_id="u").facts[0]
+    memory.delete(fact.id)
+    assert actions(memory, fact.id[:10]) == ["ADD", "DELETE"]
+
+
+def test_a_bound_handle_does_not_see_the_history_of_others(memory: Memory) -> None:
+    fact = memory.remember("Ana likes tea.", user_id="u").facts[0]
+    with pytest.raises(NotFoundError):
+        memory.scope(user_id="v").history(fact.id)
+    assert memory.scope(user_id="v").history() == []
+
+
+def test_a_past_text_stays_in_the_file_until_its_fact_is_deleted(memory: Memory) -> None:
+    fact = memory.remember("Ana likes tea.", user_id="u").facts[0]
+    memory.update(fact.id, text="Ana likes coffee.")
+    db = sqlite3.connect(memory.path)
+    rows = db.execute("SELECT text, live FROM facts WHERE recorded_to IS NOT NULL").fetchall()
+    db.close()
+    assert rows == [("Ana likes tea.", 0)]
+
+
+@pytest.mark.parametrize("arguments", [{}, {"user_id": ""}, {"user_id": "u", "limit": 0}], ids=str)
+def test_a_history_of_nothing_is_an_error(memory: Memory, arguments: dict[str, Any]) -> None:
+    memory.remember("Ana likes tea.", user_id="u")
+    with pytest.raises(InvalidInputError):
+        memory.history(**arguments)
+
+
+def test_a_history_of_an_unknown_fact_is_not_found(memory: Memory) -> None:
+    with pytest.raises(NotFoundError):
+        memory.history("0123456789abcdef")
