@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import json
 import os
@@ -306,7 +305,7 @@ def remember(
 def _print_added(result: AddResult, as_json: bool, nl: bool) -> None:
     _notes(result.notes)
     if nl:  # the facts are the answer; what else there is to say goes beside it
-        _notes(output.added_lines(dataclasses.replace(result, facts=())))
+        _notes(output.added_lines(result)[sum(len(output.fact_lines(fact)) for fact in result.facts) :])
     _print(result, result.facts, lambda: output.added_lines(result), as_json, nl)
 
 
@@ -383,7 +382,7 @@ def show(id: str, as_json: bool, nl: bool, own_db: Path | None) -> None:
     """Show one fact or message with everything known of it."""
     with _memory(own_db, extractor=False, embedder=False) as memory:
         record = memory.get(id)
-    rows = [(k, v if isinstance(v, str) else output.dump(v)) for k, v in output.as_json(record).items()]
+    rows = [(k, output.plain(v if isinstance(v, str) else output.dump(v))) for k, v in output.as_json(record).items()]
     _print(record, [record], lambda: output.table(rows), as_json, nl)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
+import stat
 import threading
 import weakref
 from collections.abc import Iterator
@@ -48,6 +49,8 @@ class Database:
     def _open(self) -> None:
         self._pid = os.getpid()
         self._write_lock = threading.RLock()
+        self._idle = threading.Condition()  # guards the two below
+        self._reading = 0
         self._local = threading.local()
         self._readers: weakref.WeakSet[apsw.Connection] = weakref.WeakSet()
         self._closed = False
@@ -111,6 +114,7 @@ class Database:
         """A connection inside one IMMEDIATE transaction: all of it is stored, or nothing."""
         self._check_process()
         with self._write_lock, _clear_errors(self.path):
+            self._check_open()  # it may have been closed while this thread waited
             with self._writer:
                 yield self._writer
 
@@ -122,14 +126,22 @@ class Database:
             with self.write() as connection:
                 yield connection
             return
-        reader: apsw.Connection | None = getattr(self._local, "reader", None)
-        with _clear_errors(self.path):
-            if reader is None:
-                reader = self._local.reader = self._connect()
-                reader.execute("PRAGMA query_only = ON")
-                self._readers.add(reader)
-            with reader:
-                yield reader
+        with self._idle:
+            self._check_open()
+            self._reading += 1
+        try:
+            with _clear_errors(self.path):
+                reader: apsw.Connection | None = getattr(self._local, "reader", None)
+                if reader is None:
+                    reader = self._local.reader = self._connect()
+                    reader.execute("PRAGMA query_only = ON")
+                    self._readers.add(reader)
+                with reader:
+                    yield reader
+        finally:
+            with self._idle:
+                self._reading -= 1
+                self._idle.notify_all()
 
     def truncate_wal(self, timeout_ms: int = 2_000) -> bool:
         """Copy the write-ahead log into the file and empty it; False if another reader prevents that."""
@@ -160,7 +172,10 @@ class Database:
         """Close every connection; the last process to close removes the write-ahead log. May be called twice."""
         if self._pid != os.getpid() or self._closed:
             return
-        self._closed = True
+        with self._idle:
+            self._closed = True
+            # What other threads are doing is done first; a connection in use cannot be closed.
+            self._idle.wait_for(lambda: self._reading == 0, timeout=BUSY_TIMEOUT_MS / 1000)
         with self._write_lock:
             for connection in (*self._readers, self._writer):
                 connection.close()
@@ -172,6 +187,9 @@ class Database:
             else:
                 _inherited.append((self._writer, self._local, list(self._readers), self._write_lock))
                 self._open()
+        self._check_open()
+
+    def _check_open(self) -> None:
         if self._closed:
             raise FileError(f"{self.path} was closed. Open a new Memory on it.")
 
@@ -197,17 +215,21 @@ def check_file(path: Path) -> int | None:
 
     Reads 100 bytes and nothing else: opening and closing a foreign WAL database with SQLite changes it.
     """
-    if path.is_dir():
-        raise ForeignFileError(f"{path} is a directory. Give the path of a file in it, such as {path / 'memory.db'}.")
     try:
+        mode = path.stat().st_mode
+        if stat.S_ISDIR(mode):
+            raise ForeignFileError(f"{path} is a directory. Give the path of a file in it, as {path / 'memory.db'}.")
+        if not stat.S_ISREG(mode):
+            raise ForeignFileError(f"{path} is a device or a pipe, expected an ordinary file. Give another path.")
         with path.open("rb") as file:
             header = file.read(100)
     except FileNotFoundError:
         return None
     except NotADirectoryError as error:
         raise ReadOnlyError(f"cannot create {path}: a part of the path is not a directory.") from error
-    except OSError as error:
-        raise ReadOnlyError(f"cannot read {path}: {error.strerror}. memlite needs to read and write it.") from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ReadOnlyError(f"cannot read {path}: {reason}. memlite needs to read and write it.") from error
     if header and (len(header) < 100 or not header.startswith(_MAGIC)):
         raise ForeignFileError(
             f"{path} is not a memlite file: it begins with {header[:16]!r}, expected an SQLite database. "
@@ -283,7 +305,9 @@ def _clear_errors(path: Path) -> Iterator[None]:
             f"cannot open {path} ({error}). memlite needs to write the file and a log beside it."
         ) from error
     except (apsw.CorruptError, apsw.NotADBError) as error:
-        raise FileError(f"{path} is damaged ({error}). Run `memlite doctor` and restore a backup.") from error
+        raise FileError(
+            f"{path} is damaged ({error}). Restore a backup, or save what can be read: sqlite3 FILE .recover"
+        ) from error
     except apsw.FullError as error:
         raise FileError(f"no space left for {path}: nothing of this write was stored ({error}).") from error
     except apsw.BusyError as error:

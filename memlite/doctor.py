@@ -13,7 +13,7 @@ import apsw
 
 from memlite import models, vectors
 from memlite.db import Database, check_file, load_sqlite_vec
-from memlite.errors import MemliteError, ModelError
+from memlite.errors import MemliteError, ModelError, ModelMissingError
 from memlite.memory import EXTRACTION_OFF
 from memlite.semantic import Semantic
 
@@ -56,7 +56,7 @@ def examine(path: Path) -> Iterator[Finding]:
     try:
         yield from _file(database)
     except MemliteError as error:
-        yield Finding("file", False, f"{error} To save what can be read: sqlite3 FILE .recover")
+        yield Finding("file", False, str(error))
     finally:
         database.close()
 
@@ -118,12 +118,14 @@ def _file(database: Database) -> Iterator[Finding]:
 
 def _embedder(database: Database) -> Finding:
     """Whether the embedder of this machine is the one that made the file's vectors."""
-    semantic = Semantic(database, None, 1)
     with database.read() as db:
         used = vectors.identity(db) is not None
     try:
+        semantic = Semantic(database, None, 1)
         if used:
             semantic.embed(["memlite"])
+    except ModelMissingError:
+        return Finding("agreement", True, "cannot be compared without the embedder")  # which is a finding above
     except ModelError as error:
         return Finding("agreement", False, str(error))
     return Finding("agreement", True, semantic.note or "the embedder is the one that made the vectors")
@@ -150,9 +152,9 @@ def _vectors(db: apsw.Connection, database: Database) -> Finding:
     for kind, table in (("fact", "facts"), ("message", "messages"), ("entity", "entities")):
         wrong += db.execute(
             f"""
-            SELECT count(*) FROM (
-              SELECT id FROM {table} WHERE embedded = 1 EXCEPT SELECT id FROM {kind}_vectors
-              UNION ALL SELECT id FROM {kind}_vectors EXCEPT SELECT id FROM {table} WHERE embedded = 1)
+            WITH said AS (SELECT id FROM {table} WHERE embedded = 1), there AS (SELECT id FROM {kind}_vectors)
+            SELECT (SELECT count(*) FROM (SELECT id FROM said EXCEPT SELECT id FROM there))
+                 + (SELECT count(*) FROM (SELECT id FROM there EXCEPT SELECT id FROM said))
             """
         ).get
     detail = f"made by {made_by.name}, {made_by.dimension} numbers"

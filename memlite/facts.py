@@ -183,6 +183,11 @@ def rewrite(
     return version
 
 
+def forget_vector(db: apsw.Connection, fact_id: int) -> None:
+    """Mark a fact as not embedded: its text has changed."""
+    db.execute("UPDATE facts SET embedded = 0 WHERE id = ?", (fact_id,))
+
+
 def drop_mentions(db: apsw.Connection, fact_id: int) -> None:
     """Unlink a fact from its entities, before its new text names others."""
     db.execute("DELETE FROM mentions WHERE fact_id = ?", (fact_id,))
@@ -198,6 +203,19 @@ def versions(db: apsw.Connection, fact_ids: str) -> list[int]:
         (fact_ids,),
     )
     return [id_ for (id_,) in rows]
+
+
+def owners(db: apsw.Connection, version_ids: str) -> dict[int, str]:
+    """The ids of the facts whose earlier versions these rows are. `version_ids`: a JSON array of row ids."""
+    return dict(
+        db.execute(
+            """
+            SELECT l.to_fact, f.uid FROM links l JOIN facts f ON f.id = l.from_fact
+            WHERE l.relation = 'updates' AND l.to_fact IN (SELECT value FROM json_each(?))
+            """,
+            (version_ids,),
+        )
+    )
 
 
 def fed_by(db: apsw.Connection, message_ids: str) -> list[tuple[int, bool]]:

@@ -39,7 +39,8 @@ def of_messages(db: apsw.Connection, message_ids: Iterable[int]) -> Deletion:
     """Messages and the facts that have no other source."""
     chosen = list(message_ids)
     alone = {id_ for id_, only in facts.fed_by(db, json.dumps(chosen)) if only}
-    old = set(facts.versions(db, json.dumps(sorted(alone))))
+    # A version goes with its fact, and by itself when the fact has found other sources since.
+    old = {*facts.versions(db, json.dumps(sorted(alone))), *facts.owners(db, json.dumps(sorted(alone)))}
     return _with_entities(db, sorted(alone - old), sorted(old), chosen)
 
 
@@ -64,6 +65,8 @@ def carry_out(db: apsw.Connection, deletion: Deletion, now: int, actor: str) -> 
         db.execute("SELECT id, uid, scope_id FROM facts WHERE id IN (SELECT value FROM json_each(?))", (listed,))
     )
     versions = set(deletion.versions)
+    for owner in facts.owners(db, json.dumps(deletion.versions)).values():
+        history.blank(db, owner)  # its events quote what the version said
     for id_, uid, scope_id in rows:
         history.blank(db, uid)
         if id_ not in versions:

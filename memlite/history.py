@@ -68,7 +68,9 @@ def _events(db: apsw.Connection, condition: str, bindings: Sequence[object], ord
     rows = db.execute(
         f"""
         SELECT e.id, e.fact_uid, e.action, s.user_id, s.agent_id, s.run_id, b.uid, e.actor, e.reason,
-               e.before, e.after, e.at, f.text
+               e.before, e.after, e.at, coalesce(
+                 (SELECT json_extract(u.before, '$.text') FROM events u
+                  WHERE u.fact_uid = e.fact_uid AND u.id > e.id AND u.before IS NOT NULL ORDER BY u.id LIMIT 1), f.text)
         FROM events e JOIN scopes s ON s.id = e.scope_id LEFT JOIN batches b ON b.id = e.batch_id
         LEFT JOIN facts f ON f.uid = e.fact_uid
         WHERE {condition} {order}

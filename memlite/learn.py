@@ -15,6 +15,7 @@ import apsw
 
 from memlite import batches, dates, entities, facts, ground, history, instants, messages, scopes, vectors
 from memlite.db import Database
+from memlite.errors import InvalidInputError
 from memlite.facts import NewFact
 from memlite.records import (
     ExtractedFact,
@@ -22,6 +23,7 @@ from memlite.records import (
     Extractor,
     KnownFact,
     Message,
+    NamedEntity,
     Skipped,
     Turn,
 )
@@ -91,23 +93,32 @@ def learn(database: Database, semantic: Semantic, extractor: Extractor, batch: b
                 else:
                     candidates.append(_candidate(fact, turns, known, request, batch, extractor))
     with timed(learnt.timings, "embed_facts"):
-        texts, names = embed_candidates(semantic, candidates)
+        made = embed_candidates(semantic, candidates)
     with timed(learnt.timings, "write"), database.write() as db:
         if not batches.holds(db, batch.id, worker):
             raise ClaimLostError
-        store(db, scope, batch.id, candidates, learnt, texts, names, extractor.name, across_runs=True)
+        store(db, scope, batch.id, candidates, learnt, made, extractor.name, across_runs=True)
         batches.finish(db, batch.id)
     return learnt
 
 
-def embed_candidates(semantic: Semantic, candidates: Sequence[Candidate]) -> tuple[dict[str, bytes], dict[str, bytes]]:
-    """The vectors of the facts' texts and of their entities' names, in one call; empty while vectors are off."""
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """Vectors by text and by entity name, empty while vectors are off, and the embedder's probes."""
+
+    texts: Mapping[str, bytes]
+    names: Mapping[str, bytes]
+    probes: bytes
+
+
+def embed_candidates(semantic: Semantic, candidates: Sequence[Candidate]) -> Embedded:
+    """The vectors of the facts' texts and of their entities' names, in one call."""
     texts = list(dict.fromkeys(c.fact.text for c in candidates))
     names = list(dict.fromkeys(e.name for c in candidates for e in c.fact.entities))
     found = semantic.embed(texts + names) if texts else None
     if found is None:
-        return {}, {}
-    return dict(zip(texts, found)), dict(zip(names, found[len(texts) :]))
+        return Embedded({}, {}, b"")
+    return Embedded(dict(zip(texts, found)), dict(zip(names, found[len(texts) :])), semantic.probes)
 
 
 def store(
@@ -116,8 +127,7 @@ def store(
     batch_id: int,
     candidates: Sequence[Candidate],
     learnt: Learnt,
-    texts: Mapping[str, bytes],
-    names: Mapping[str, bytes],
+    made: Embedded,
     actor: str,
     *,
     across_runs: bool,
@@ -144,10 +154,8 @@ def store(
             continue
         id_, uid = facts.insert(db, scope.id, batch_id, fact, now)
         history.record(db, "ADD", uid, scope.id, now, batch_id=batch_id, actor=actor)
-        mention(db, scope, id_, fact, names)
-        if fact.text in texts:
-            row = vectors.Row(id_, texts[fact.text], *keys_of(scope), expires_at=fact.expires_at or vectors.FOREVER)
-            vectors.insert(db, "fact", [row])
+        mention(db, scope, id_, fact, made)
+        _store_vector(db, scope, id_, fact, made)
         for other in candidate.replaces:
             _replace(db, other, id_, uid, fact, now, batch_id, actor)
         for other in candidate.continues:
@@ -155,54 +163,81 @@ def store(
         learnt.facts.append(id_)
 
 
-def mention(db: apsw.Connection, scope: StoredScope, fact_id: int, fact: NewFact, names: Mapping[str, bytes]) -> None:
+def mention(db: apsw.Connection, scope: StoredScope, fact_id: int, fact: NewFact, made: Embedded) -> None:
     """Link a fact to its entities and store the vectors of those that are new."""
     fresh = entities.mention(db, scope.root_id, fact_id, [e for e in fact.entities if fold(e.name)])
-    by_name = {fold(name): vector for name, vector in names.items()}
+    by_name = {fold(name): vector for name, vector in made.names.items()}
     root = scopes.fetch(db, scope.root_id)
     for entity in entities.fetch(db, fresh):
         if fold(entity.name) in by_name:
-            vectors.insert(db, "entity", [vectors.Row(entity.id, by_name[fold(entity.name)], *keys_of(root))])
+            row = vectors.Row(entity.id, by_name[fold(entity.name)], *keys_of(root))
+            vectors.insert(db, "entity", [row], made.probes)
 
 
-def rewrite(
-    db: apsw.Connection,
-    fact_id: int,
-    new: NewFact,
-    vector: bytes | None,
-    names: Mapping[str, bytes],
-    *,
-    rename: bool,
-) -> None:
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What an update gives anew; None stays as it is. expires: the new expiry in a tuple of one."""
+
+    text: str | None
+    metadata: str | None
+    kind: str | None
+    expires: tuple[int | None] | None
+    entities: tuple[NamedEntity, ...]  # of the new text
+
+
+def rewrite(db: apsw.Connection, fact_id: int, change: Change, made: Embedded) -> None:
     """Give a fact new content inside the caller's transaction; its old text stays as a closed version.
 
-    vector: of the new text, None while vectors are off. rename: the text changed, and so perhaps its names.
+    What the change does not give is read here, where no other writer can come between. Raises
+    InvalidInputError when another living fact has the new text.
     """
     now = instants.now()
-    uid, scope_id, *old = next(
-        db.execute("SELECT uid, scope_id, text, metadata, kind, expires_at FROM facts WHERE id = ?", (fact_id,))
+    uid, scope_id, live, *old = next(
+        db.execute("SELECT uid, scope_id, live, text, metadata, kind, expires_at FROM facts WHERE id = ?", (fact_id,))
     )
-    changed = [new.text, new.metadata, new.kind, new.expires_at]
-    if changed == old:
+    given = (change.text, change.metadata, change.kind)
+    text, metadata, kind = (was if new is None else new for new, was in zip(given, old))
+    expires_at = old[3] if change.expires is None else change.expires[0]
+    if [text, metadata, kind, expires_at] == old:
         return
     scope = scopes.fetch(db, scope_id)
-    old_vector = vectors.fetch(db, "fact", fact_id) if vectors.identity(db) else None
-    version = facts.rewrite(
-        db, fact_id, now, text=new.text, metadata=new.metadata, kind=new.kind, expires_at=new.expires_at
-    )
-    if old_vector is not None:
-        vectors.insert(db, "fact", [vectors.Row(version, old_vector, *keys_of(scope), live=False)])
-        vectors.expire(db, fact_id, new.expires_at)
-        if rename:
+    twin = _open_twin(db, scope, text, now, None) if live else None
+    if twin and twin.id != fact_id:
+        raise InvalidInputError(f"the fact {twin.uid} of this scope already says {text!r}; delete one of the two.")
+    made_by = vectors.identity(db)
+    old_vector = vectors.fetch(db, "fact", fact_id) if made_by else None
+    version = facts.rewrite(db, fact_id, now, text=text, metadata=metadata, kind=kind, expires_at=expires_at)
+    if made_by and old_vector is not None:
+        row = vectors.Row(version, old_vector, *keys_of(scope), live=False)
+        vectors.insert(db, "fact", [row], made_by.probes)
+        vectors.expire(db, fact_id, expires_at)
+    if text != old[0]:
+        if old_vector is not None:
             vectors.delete(db, "fact", [fact_id])
-            db.execute("UPDATE facts SET embedded = 0 WHERE id = ?", (fact_id,))
-    if rename:
+        facts.forget_vector(db, fact_id)
+        new = NewFact(text, observed_at=0, entities=change.entities, expires_at=expires_at)
         facts.drop_mentions(db, fact_id)
-        mention(db, scope, fact_id, new, names)
-        if vector is not None:
-            row_vector = vectors.Row(fact_id, vector, *keys_of(scope), expires_at=new.expires_at or vectors.FOREVER)
-            vectors.insert(db, "fact", [row_vector])
-    history.record(db, "UPDATE", uid, scope_id, now, actor="caller", before=_content(old), after=_content(changed))
+        mention(db, scope, fact_id, new, made)
+        _store_vector(db, scope, fact_id, new, made, live=bool(live))
+    history.record(
+        db,
+        "UPDATE",
+        uid,
+        scope_id,
+        now,
+        actor="caller",
+        before=_content(old),
+        after=_content([text, metadata, kind, expires_at]),
+    )
+
+
+def _store_vector(
+    db: apsw.Connection, scope: StoredScope, fact_id: int, fact: NewFact, made: Embedded, *, live: bool = True
+) -> None:
+    if fact.text in made.texts:
+        expires_at = fact.expires_at or vectors.FOREVER
+        row = vectors.Row(fact_id, made.texts[fact.text], *keys_of(scope), live=live, expires_at=expires_at)
+        vectors.insert(db, "fact", [row], made.probes)
 
 
 def _content(columns: Sequence[Any]) -> dict[str, Any]:
@@ -355,17 +390,23 @@ def _event(fact: ExtractedFact, request: ExtractionRequest) -> tuple[str | None,
 def _living_twin(
     db: apsw.Connection, scope: StoredScope, fact: NewFact, now: int, batch_id: int, across_runs: bool
 ) -> facts.Twin | None:
-    """The living fact that says the same; one whose time is over is closed here and does not block."""
-    twin = facts.twin(db, scope.id, fact.text)
-    if twin and twin.expires_at is not None and twin.expires_at <= now:
-        facts.close(db, twin.id, twin.expires_at)
-        if vectors.identity(db):
-            vectors.retire(db, twin.id)
-        history.record(db, "EXPIRE", twin.uid, scope.id, now, batch_id=batch_id, reason="its time was over")
-        twin = None
+    """The living fact that says the same, in the scope or, across runs, anywhere in its root."""
+    twin = _open_twin(db, scope, fact.text, now, batch_id)
     if twin is None and across_runs:
         twin = facts.twin_in_root(db, scope.root_id, fact.text)
     return twin
+
+
+def _open_twin(db: apsw.Connection, scope: StoredScope, text: str, now: int, batch_id: int | None) -> facts.Twin | None:
+    """The living fact of the exact scope with this text; one whose time is over is closed here and does not block."""
+    twin = facts.twin(db, scope.id, text)
+    if twin is None or twin.expires_at is None or twin.expires_at > now:
+        return twin
+    facts.close(db, twin.id, twin.expires_at)
+    if vectors.identity(db):
+        vectors.retire(db, twin.id)
+    history.record(db, "EXPIRE", twin.uid, scope.id, now, batch_id=batch_id, reason="its time was over")
+    return None
 
 
 def _replace(

@@ -205,11 +205,11 @@ class Memory:
                 for fact in given
             ]
         with timed(learnt.timings, "embed"):
-            texts, names = learn.embed_candidates(self._semantic, candidates)
+            made = learn.embed_candidates(self._semantic, candidates)
         with timed(learnt.timings, "write"), self._database.write() as db:
             stored = scopes.intern(db, scope)
             batch = batches.insert(db, stored.id, "done", instants.now())
-            learn.store(db, stored, batch.id, candidates, learnt, texts, names, "caller", across_runs=False)
+            learn.store(db, stored, batch.id, candidates, learnt, made, "caller", across_runs=False)
         return self._result(batch, learnt, [], None)
 
     def update(
@@ -232,25 +232,18 @@ class Memory:
         with self._database.read() as db:
             row_id = self._find_fact(db, id, self._place(db))
             before = self._facts(db, [row_id])[0]
-            old_expiry = db.execute("SELECT expires_at FROM facts WHERE id = ?", (row_id,)).get
-        named = before.entities if text is None else _names_in(text, before.entities)
-        new = facts.NewFact(
-            text=before.text if text is None else text,
-            observed_at=0,
-            kind=before.kind if kind is None else _text("kind", kind),
-            metadata=filters.check_metadata(before.metadata if metadata is None else metadata),
-            entities=named,
-            expires_at=old_expiry if expires_at is ... else expires[0] if expires else None,
+        change = learn.Change(
+            text=text,
+            metadata=None if metadata is None else filters.check_metadata(metadata),
+            kind=None if kind is None else _text("kind", kind),
+            expires=None if expires_at is ... else (expires[0] if expires else None,),
+            entities=() if text is None else _names_in(text, before.entities),
         )
-        texts, names = learn.embed_candidates(self._semantic, [learn.Candidate(new)])
-        try:
-            with self._database.write() as db:
-                self._find_fact(db, before.id, self._place(db))  # it may have been deleted meanwhile
-                learn.rewrite(db, row_id, new, texts.get(new.text), names, rename=text is not None)
-        except apsw.ConstraintError as error:
-            raise InvalidInputError(
-                f"another fact of this scope already says {new.text!r}; delete one of the two instead."
-            ) from error
+        new = facts.NewFact(text or before.text, observed_at=0, entities=change.entities)
+        made = learn.embed_candidates(self._semantic, [learn.Candidate(new)] if text else [])
+        with self._database.write() as db:
+            self._find_fact(db, before.id, self._place(db))  # it may have been deleted meanwhile
+            learn.rewrite(db, row_id, change, made)
         with self._database.read() as db:
             return self._facts(db, [row_id])[0]
 

@@ -173,6 +173,11 @@ def counted(number: int, one: str, several: str = "") -> str:
     return f"{number} {one if number == 1 else several or one + 's'}"
 
 
+def plain(text: str) -> str:
+    """A text without control characters: a stored one must not clear the screen of who reads it."""
+    return "".join("\ufffd" if unicodedata.category(ch) == "Cc" and ch not in "\n\t" else ch for ch in text)
+
+
 def _type(type_: str) -> str:
     return "" if type_ == UNKNOWN else f" ({type_})"
 
@@ -183,6 +188,5 @@ def _rounded(value: Any) -> Any:
 
 def _one_line(text: str) -> str:
     """A text as a terminal may show it: one line, not too long, without codes that move the cursor."""
-    line = " ".join(text.split())
-    line = "".join("\ufffd" if unicodedata.category(ch) == "Cc" else ch for ch in line[: _LINE + 1])
+    line = plain(" ".join(text.split())[: _LINE + 1])
     return line if len(line) <= _LINE else line[:_LINE] + "…"

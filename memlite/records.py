@@ -99,7 +99,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One row of the history. `text` is what the fact says now; a deleted one's words are gone from its events."""
+    """One row of the history. `text` is what the fact said after it, None once the fact was deleted."""
 
     id: int
     fact: str

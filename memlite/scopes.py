@@ -137,7 +137,12 @@ def root_of(scope: Scope) -> Scope:
 
 def reach_of_entities(db: apsw.Connection, scope: Scope) -> Reach | None:
     """Like `reach`, for the entities, which belong to the root: a run sees those of its user and agent."""
-    return reach(db, root_of(scope))
+    found = reach(db, root_of(scope))
+    if found is None or scope.user_id or scope.agent_id:
+        return found
+    # A run by itself: the roots of everything that was said in it.
+    sql = "s.id IN (SELECT root_id FROM scopes WHERE run_key = ?)"
+    return Reach(found.terms, found.keys, sql, (found.keys["run_key"],))
 
 
 def reach_of_root(db: apsw.Connection, root_id: int) -> Reach:

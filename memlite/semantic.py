@@ -46,7 +46,7 @@ class Semantic:
         self._database = database
         self._automatic = choice is None
         self._off: str | None = None
-        self._checked = False
+        self._checked: vectors.Identity | None = None  # the file's embedder, once this one agreed with it
         self._pid, self._lock = os.getpid(), threading.Lock()
         self.embedder = None if database.vectors_off else embed.open_embedder(choice, n_threads=n_threads)
         if database.vectors_off:
@@ -82,6 +82,11 @@ class Semantic:
             self._off = str(error)
             return None
 
+    @property
+    def probes(self) -> bytes:
+        """What identifies the embedder of the vectors that `embed` returned."""
+        return self._checked.probes if self._checked else b""
+
     def name(self) -> str | None:
         """The embedder's name, None while vectors are off."""
         return self.embedder.name if self.embedder and not self._off else None
@@ -106,6 +111,7 @@ class Semantic:
                         vectors.Row(row[0], vector, row[2], row[3], row[4], bool(row[5]), row[6] or vectors.FOREVER)
                         for row, vector in zip(rows, found)
                     ],
+                    self.probes,
                 )
             made += len(rows)
 
@@ -119,7 +125,7 @@ class Semantic:
         identity = self._identity(self.embedder)
         with self._database.write() as db:
             vectors.create(db, identity)
-        self._checked = True
+        self._checked = identity
         made = 0
         for kind in vectors.KINDS:
             made += self.catch_up(kind)
@@ -132,15 +138,18 @@ class Semantic:
         return sum(db.execute(f"SELECT count(*) FROM ({sql})").get for sql in _MISSING.values())
 
     def _check(self, embedder: Embedder) -> None:
-        """Compare this embedder with the file's, once; the first one becomes the file's."""
+        """Compare this embedder with the file's; the first one becomes the file's.
+
+        Once, and again when the file's has changed: another process may have made all vectors anew.
+        """
+        with self._database.read() as db:
+            theirs = vectors.identity(db)
+        if theirs is not None and theirs == self._checked:
+            return
         if self._pid != os.getpid():  # a fork may have copied the lock while another thread held it
             self._pid, self._lock = os.getpid(), threading.Lock()
         with self._lock:
-            if self._checked:
-                return
             mine = self._identity(embedder)
-            with self._database.read() as db:
-                theirs = vectors.identity(db)
             if theirs is None:
                 with self._database.write() as db:
                     theirs = vectors.identity(db)  # another process may have been first
@@ -148,7 +157,7 @@ class Semantic:
                         vectors.create(db, mine)
                         theirs = mine
             _compare(theirs, mine)
-            self._checked = True
+            self._checked = theirs
 
     def _identity(self, embedder: Embedder) -> vectors.Identity:
         from memlite.embed import PROBES

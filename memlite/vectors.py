@@ -73,8 +73,15 @@ def drop(db: apsw.Connection) -> None:
     db.execute("DELETE FROM embedder")
 
 
-def insert(db: apsw.Connection, kind: Kind, rows: Iterable[Row]) -> None:
-    """Store vectors and mark their rows as embedded. A row that has one already keeps it."""
+def insert(db: apsw.Connection, kind: Kind, rows: Iterable[Row], probes: bytes) -> None:
+    """Store vectors and mark their rows as embedded. A row that has one already keeps it.
+
+    probes: of the embedder that made them. If the file has another one by now nothing is stored, and the rows
+    count as not embedded.
+    """
+    made_by = identity(db)
+    if made_by is None or made_by.probes != probes:
+        return
     table = {"fact": "facts", "message": "messages", "entity": "entities"}[kind]
     for row in rows:
         # vec0 knows no ON CONFLICT; the flag on the row says whether a vector is there.

@@ -130,8 +130,8 @@ def unquoted(term: str) -> str:
 
 
 def _is_word(ch: str) -> bool:
-    """Letters, digits and marks, as the tokenizer has it; for Python's \\w a vowel sign ends a Hindi word."""
-    return ch.isalnum() or unicodedata.category(ch)[0] == "M"
+    """What the tokenizer keeps in a word: marks too, where Python's \\w would end a Hindi word at a vowel sign."""
+    return ch.isalnum() or unicodedata.category(ch) in ("Mn", "Mc", "Me", "Co")
 
 
 def _trim(text: str) -> str:

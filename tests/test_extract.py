@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlite import chat, extract, prompt
+from memlite import chat, extract, prompt, verbatim
 from memlite.answer import grammar, parse
 from memlite.chat import ChatModel
 from memlite.errors import ExtractionError, InvalidInputError, ModelError, ModelMissingError

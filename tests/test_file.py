@@ -166,13 +166,13 @@ def test_an_empty_file_becomes_a_memlite_file(path: Path) -> None:
         assert memory.remember("Ana likes tea.", user_id="u").status == "done"
 
 
-def test_a_damaged_file_is_a_file_error_that_names_the_doctor(path: Path) -> None:
+def test_a_damaged_file_is_a_file_error_that_says_how_to_save_it(path: Path) -> None:
     with open_memory(path) as memory:
         memory.remember([f"Fact number {n} about tea." for n in range(200)], user_id="u")
     data = bytearray(path.read_bytes())
     data[4096:] = b"\xff" * (len(data) - 4096)
     path.write_bytes(data)
-    with pytest.raises(FileError, match="memlite doctor"):
+    with pytest.raises(FileError, match="Restore a backup"):
         open_memory(path).remember("Ana likes tea.", user_id="u")
 
 
