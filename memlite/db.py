@@ -23,10 +23,10 @@ PAGE_CACHE_KIB = 65_536  # a scan of 10,000 vectors takes half the time of SQLit
 _MAGIC = b"SQLite format 3\x00"
 _WAL_VERSION = 2  # header bytes 18 and 19
 
-# Databases of this process. A fork takes a copy of SQLite's lock table: one made while another thread writes
-# would leave the child locked out by a lock nobody holds. So no fork happens inside a write.
+# Databases of this process. A fork copies SQLite's locks and mutexes as they are: one made while another thread
+# works would leave the child waiting for somebody who is not there. So no fork happens inside a read or write.
 _open_databases: weakref.WeakSet[Database] = weakref.WeakSet()
-_held_for_fork: list[threading.RLock] = []
+_held_for_fork: list[tuple[Database, list[apsw.Connection]]] = []
 
 # After a fork the child must neither use nor close its parent's connections: closing one would drop the
 # parent's file locks. They are kept referenced here for as long as the child lives.
@@ -51,6 +51,7 @@ class Database:
         self._write_lock = threading.RLock()
         self._idle = threading.Condition()  # guards the two below
         self._reading = 0
+        self._held = False
         self._local = threading.local()
         self._readers: weakref.WeakSet[apsw.Connection] = weakref.WeakSet()
         self._closed = False
@@ -129,6 +130,7 @@ class Database:
         with self._idle:
             self._check_open()
             self._reading += 1
+        self._local.depth = getattr(self._local, "depth", 0) + 1
         try:
             with _clear_errors(self.path):
                 reader: apsw.Connection | None = getattr(self._local, "reader", None)
@@ -139,6 +141,7 @@ class Database:
                 with reader:
                     yield reader
         finally:
+            self._local.depth -= 1
             with self._idle:
                 self._reading -= 1
                 self._idle.notify_all()
@@ -180,10 +183,23 @@ class Database:
             for connection in (*self._readers, self._writer):
                 connection.close()
 
+    def hold(self, timeout: float = 10.0) -> None:
+        """Wait until no other thread reads or writes, and let none begin: before a fork."""
+        self._held = self._write_lock.acquire(timeout=timeout)
+        self._idle.acquire()
+        mine = getattr(self._local, "depth", 0)
+        self._idle.wait_for(lambda: self._reading <= mine, timeout=timeout)
+
+    def let_go(self) -> None:
+        """The end of `hold`, in the parent."""
+        self._idle.release()
+        if self._held:
+            self._write_lock.release()
+
     def _check_process(self) -> None:
         if self._pid != os.getpid():
             if self.in_memory:  # the child's own copy of the memory; there is no file to lock
-                self._pid, self._write_lock = os.getpid(), threading.RLock()
+                self._pid, self._write_lock, self._idle = os.getpid(), threading.RLock(), threading.Condition()
             else:
                 _inherited.append((self._writer, self._local, list(self._readers), self._write_lock))
                 self._open()
@@ -196,13 +212,21 @@ class Database:
 
 def _before_fork() -> None:
     for database in sorted(_open_databases, key=id):
-        if database._pid == os.getpid() and database._write_lock.acquire(timeout=BUSY_TIMEOUT_MS / 1000):
-            _held_for_fork.append(database._write_lock)
+        if database._pid == os.getpid():
+            database.hold()
+            # The child's interpreter drops what belongs to the threads it does not have, their connections too.
+            _held_for_fork.append((database, list(database._readers)))
 
 
 def _after_fork_in_parent() -> None:
     while _held_for_fork:
-        _held_for_fork.pop().release()
+        _held_for_fork.pop()[0].let_go()
+
+
+def _after_fork_in_child() -> None:
+    # The locks stay held: _check_process makes new ones. The connections stay referenced for ever.
+    _inherited.extend(_held_for_fork)
+    _held_for_fork.clear()
 
 
 if hasattr(os, "register_at_fork"):

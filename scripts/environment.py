@@ -37,7 +37,8 @@ def ready(extra, *needed):
     if not python.exists():
         _check_python()
         say("Making a virtual environment in .venv")
-        _run([sys.executable, "-m", "venv", str(VENV)], "the module venv is missing (on Debian: apt install python3-venv)")
+        missing = "the module venv is missing (on Debian: apt install python3-venv)"
+        _run([sys.executable, "-m", "venv", str(VENV)], missing)
     if _stamp(extra).exists() and _has(python, "memlite", "llama_cpp", *needed):
         return python
     pip = [str(python), "-m", "pip", "--disable-pip-version-check", "install", "-q"]
