@@ -201,9 +201,9 @@ def rewrite(db: apsw.Connection, fact_id: int, change: Change, made: Embedded) -
     if [text, metadata, kind, expires_at] == old:
         return
     scope = scopes.fetch(db, scope_id)
-    twin = _open_twin(db, scope, text, now, None) if live else None
-    if twin and twin.id != fact_id:
-        raise InvalidInputError(f"the fact {twin.uid} of this scope already says {text!r}; delete one of the two.")
+    other = facts.twin(db, scope.id, text) if live else None
+    if other and other.id != fact_id and _open_twin(db, scope, text, now, None):
+        raise InvalidInputError(f"another fact of this scope, {other.uid}, already says {text!r}; delete one of them.")
     made_by = vectors.identity(db)
     old_vector = vectors.fetch(db, "fact", fact_id) if made_by else None
     version = facts.rewrite(db, fact_id, now, text=text, metadata=metadata, kind=kind, expires_at=expires_at)

@@ -47,7 +47,7 @@ def extractor(models: Path) -> Iterator[GGUFExtractor]:
     [
         pytest.param("I moved to Porto. Do you know it?", ["I moved to Porto."], id="question"),
         pytest.param("Good morning! Thanks a lot.", [], id="small-talk"),
-        pytest.param("Dr. Weber has No. 7 in Elm St. now.", ["Dr. Weber has No. 7 in Elm St. now."], id="abbreviations"),
+        pytest.param("Dr. Weber has No. 7 in Elm St. now.", ["Dr. Weber has No. 7 in Elm St. now."], id="short-forms"),
         pytest.param("我住在北京。我对花生过敏。", ["我住在北京。", "我对花生过敏。"], id="chinese"),
         pytest.param("We met Bruno\nat the harbour bar.", ["We met Bruno", "at the harbour bar."], id="lines"),
     ],
