@@ -113,8 +113,12 @@ class GGUFExtractor:
         return Extraction(facts, read.unusable, len(prompt), answer.evaluated, len(answer.pieces))
 
     def _prompt(self, loaded: ChatModel, part: ExtractionRequest) -> list[int]:
-        system, user = render(part)
-        return loaded.prompt(system, verbatim.QUOTED_EXAMPLES if self.quotes else EXAMPLES, user)
+        if not self.quotes:
+            system, user = render(part)
+            return loaded.prompt(system, EXAMPLES, user)
+        # What a pronoun needs of the window is in the grammar, and a quoted fact links to no known one.
+        _, user = render(replace(part, window=(), known=()))
+        return loaded.prompt(verbatim.SYSTEM, verbatim.QUOTED_EXAMPLES, user)
 
     def _call(self, loaded: ChatModel, part: ExtractionRequest, rules: str) -> Extraction:
         prompt = self._prompt(loaded, part)

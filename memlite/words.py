@@ -93,7 +93,10 @@ def read_query(text: str) -> Query:
     for raw in text.split():
         if len(terms) >= MAX_TERMS:
             break
+        # Beyond the basic plane SQLite's idea of a letter is older than Python's: its tokenizer decides there.
         word = _trim(raw)
+        if word and max(raw) > "\uffff" and not _RUN.search(raw):
+            word = raw
         for suffix in ("'s", "’s"):
             word = word.removesuffix(suffix)
         if not word:

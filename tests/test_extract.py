@@ -564,8 +564,8 @@ def test_the_examples_are_in_the_form_that_is_asked_for(model: GGUFExtractor) ->
 
 def test_the_static_prompt_has_at_most_1000_tokens(model: GGUFExtractor) -> None:
     loaded = model._load()
-    for examples in (prompt.EXAMPLES, verbatim.QUOTED_EXAMPLES):
-        assert len(loaded.prompt(prompt.SYSTEM, examples, "")) <= 1000
+    assert len(loaded.prompt(prompt.SYSTEM, prompt.EXAMPLES, "")) <= 1000
+    assert len(loaded.prompt(verbatim.SYSTEM, verbatim.QUOTED_EXAMPLES, "")) <= 1000
 
 
 def test_a_second_call_evaluates_only_what_is_new(model: GGUFExtractor) -> None:
