@@ -13,7 +13,6 @@ from types import EllipsisType, TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
 import apsw
-import platformdirs
 
 from memlite import (
     batches,
@@ -689,7 +688,9 @@ class Memory:
 
 def default_path() -> Path:
     """The file that is used when none is given: memory.db in the platform's folder for user data."""
-    return platformdirs.user_data_path("memlite", appauthor=False) / "memory.db"
+    from platformdirs import user_data_path  # here, for most callers name a file
+
+    return user_data_path("memlite", appauthor=False) / "memory.db"
 
 
 def _is_off(extractor: extract.Choice) -> bool:
