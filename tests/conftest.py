@@ -9,7 +9,7 @@ import apsw
 import pytest
 import sqlite_vec  # noqa: F401  # said to be there by name when it is missing, not by a failing search
 
-from memlite import Memory, models
+from memlite import Memory, downloads, models
 
 
 def pytest_report_header() -> str:
@@ -20,7 +20,7 @@ def pytest_report_header() -> str:
 def _models(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The models folder with the default models, pulled where they are missing."""
     folder = models.models_folder()
-    models.pull_default()
+    downloads.pull_default()
     home = tmp_path_factory.mktemp("home")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MEMLITE_MODELS", str(folder))

@@ -22,7 +22,7 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from memlite import ExtractedFact, Extraction, ExtractionError, ExtractionRequest, Memory, NamedEntity, cli
+from memlite import ExtractedFact, Extraction, ExtractionError, ExtractionRequest, Memory, NamedEntity, cli, downloads
 from memlite import models as model_files
 
 Run = Callable[..., Result]
@@ -1100,7 +1100,7 @@ def test_pulling_prints_where_each_model_is(run: Run, monkeypatch: pytest.Monkey
         report("fetching")
         return files
 
-    monkeypatch.setattr(model_files, "pull_default", pull_default)
+    monkeypatch.setattr(downloads, "pull_default", pull_default)
     result = run("models", "pull", "default")
     assert [line.split() for line in result.stdout.splitlines()] == [[f.role, str(f.path)] for f in files]
     assert "fetching" in result.stderr

