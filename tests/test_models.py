@@ -421,7 +421,7 @@ def pull(*arguments):
 from memlite import downloads
 try:
     print(downloads.pull(*{arguments!r}, report=print))
-except models.ModelError as problem:
+except downloads.ModelError as problem:
     print("ModelError:", problem)
 """
     done = run_python(code)
