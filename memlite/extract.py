@@ -110,7 +110,7 @@ class GGUFExtractor:
         answer = loaded.answer(prompt, verbatim.grammar(kept), budget, self.greedy_first)
         read = parse(answer.text, part)
         facts = tuple(replace(fact, confidence=answer.confidence(fact.text)) for fact in read.facts)
-        return Extraction(facts, read.unusable, len(prompt), answer.evaluated, len(answer.pieces))
+        return Extraction(_one_type(facts), read.unusable, len(prompt), answer.evaluated, len(answer.pieces))
 
     def _prompt(self, loaded: ChatModel, part: ExtractionRequest) -> list[int]:
         if not self.quotes:
@@ -163,6 +163,17 @@ def open_extractor(choice: Choice = None, *, n_threads: int = 1) -> Extractor | 
             f"extractor={choice!r}: expected the path of a GGUF file, an object with extract(), None or False"
         )
     return choice
+
+
+def _one_type(facts: Sequence[ExtractedFact]) -> tuple[ExtractedFact, ...]:
+    """A name is the same thing in all facts of an answer: what it was first, for a small model wavers."""
+    types: dict[str, str] = {}
+    for entity in (entity for fact in facts for entity in fact.entities):
+        types.setdefault(entity.name.casefold(), entity.type)
+    return tuple(
+        replace(fact, entities=tuple(replace(e, type=types[e.name.casefold()]) for e in fact.entities))
+        for fact in facts
+    )
 
 
 def _merged(parts: Sequence[Extraction]) -> Extraction:

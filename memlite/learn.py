@@ -13,7 +13,7 @@ from typing import Any
 
 import apsw
 
-from memlite import batches, dates, entities, facts, ground, history, instants, messages, scopes, vectors
+from memlite import batches, dates, entities, facts, ground, history, instants, messages, scopes, vectors, verbatim
 from memlite.db import Database
 from memlite.errors import InvalidInputError
 from memlite.facts import NewFact
@@ -77,7 +77,7 @@ def learn(database: Database, semantic: Semantic, extractor: Extractor, batch: b
     if turns:
         request = ExtractionRequest(
             messages=tuple(_turn(number, message) for number, (_, message) in turns.items()),
-            window=tuple(_turn(0, message) for message in window),
+            window=tuple(_turn(0, message) for _, message in window),
             known=tuple(KnownFact(number, text) for number, (_, text) in enumerate(known, 1)),
             kind=batch.kind,
             instructions=batch.instructions,
@@ -91,7 +91,7 @@ def learn(database: Database, semantic: Semantic, extractor: Extractor, batch: b
                 if reasons:
                     learnt.skipped.append(Skipped(fact.text, "not grounded: " + "; ".join(reasons)))
                 else:
-                    candidates.append(_candidate(fact, turns, known, request, batch, extractor))
+                    candidates.append(_candidate(fact, turns, window, known, request, batch, extractor))
     with timed(learnt.timings, "embed_facts"):
         made = embed_candidates(semantic, candidates)
     with timed(learnt.timings, "write"), database.write() as db:
@@ -279,7 +279,7 @@ def _days(text: str) -> tuple[str, str, str] | None:
 
 def _read_context(
     database: Database, semantic: Semantic, batch: batches.Batch
-) -> tuple[StoredScope, list[tuple[int, Message]], list[Message], list[tuple[int, str]]]:
+) -> tuple[StoredScope, list[tuple[int, Message]], list[tuple[int, Message]], list[tuple[int, str]]]:
     """The batch's messages to learn from, the window before them and the nearest known facts of the root.
 
     Messages and known facts come with their row ids, which sources and links are made of.
@@ -289,7 +289,7 @@ def _read_context(
         ids = messages.of_batch(db, batch.id)
         new = [(id_, m) for id_, m in messages.fetch(db, ids).items() if m.role in LEARNT_ROLES]
         shown = messages.window(db, batch.scope_id, ids[0]) if ids else []
-        window = [m for m in messages.fetch(db, shown).values() if m.role in LEARNT_ROLES]
+        window = [(id_, m) for id_, m in messages.fetch(db, shown).items() if m.role in LEARNT_ROLES]
         known = facts.fetch(db, _nearest_known(db, semantic, scope, new), {}) if new else {}
     return scope, new, window, [(id_, fact.text) for id_, fact in known.items()]
 
@@ -338,6 +338,7 @@ def _turn(number: int, message: Message) -> Turn:
 def _candidate(
     fact: ExtractedFact,
     turns: Mapping[int, tuple[int, Message]],
+    window: Sequence[tuple[int, Message]],
     known: Sequence[tuple[int, str]],
     request: ExtractionRequest,
     batch: batches.Batch,
@@ -346,6 +347,8 @@ def _candidate(
     cited = [turns[number] for number in fact.sources if number in turns] or list(turns.values())
     last = max((message for _, message in cited), key=lambda message: message.observed_at)
     at, offset = instants.read(last.observed_at, None, "observed_at")
+    # A sentence quoted from the window, or from another new message, is a source as well.
+    quoted = [id_ for id_, message in (*window, *turns.values()) if verbatim.quotes(fact.text, message.content)]
     start, end, precision = _event(fact, request)
     replaced = [known[n - 1] for n in fact.replaces if 0 < n <= len(known)]
     new = NewFact(
@@ -356,7 +359,7 @@ def _candidate(
         kind=batch.kind,
         metadata=batch.metadata,
         entities=fact.entities,
-        sources=tuple(sorted(id_ for id_, _ in cited)),
+        sources=tuple(sorted({*quoted, *(id_ for id_, _ in cited)})),
         confidence=fact.confidence,
         model=extractor.name,
         prompt_version=extractor.prompt_version,

@@ -22,6 +22,7 @@ PROMPT_VERSION = "1-verbatim"
 SMALL = 500_000_000  # parameters below which a model without an adapter quotes
 
 _LONGEST = 400  # characters of a sentence that can be a fact
+_LEAST_QUOTE = 12  # characters of a sentence whose repetition is no accident
 _LEAST_WORDS = 3  # content words of a sentence that a message is not left without
 _SMALL_TALK_WORDS = 5  # content words from which a sentence that begins like small talk may say something
 
@@ -74,33 +75,43 @@ QUOTED_EXAMPLES: Examples = (
 class Sentence:
     """A sentence that can be kept. `telling`: one of the telling ones of its message has to be.
 
-    antecedent: the sentence a pronoun of this one needs, '' where it needs none.
+    antecedent: the sentence a pronoun of this one needs, '' where it needs none. cites: the numbers of the new
+    messages they are from.
     """
 
     turn: Turn
     text: str
     names: tuple[str, ...]
     antecedent: str
+    cites: tuple[int, ...]
     telling: bool
 
 
 def sentences(request: ExtractionRequest) -> list[Sentence]:
     """The statements of the new messages, in order; questions, greetings and scraps are none."""
     found = []
-    before = [text for turn in request.window for text in _split(turn.text)]
+    before = [(text, 0) for turn in request.window for text in _split(turn.text)]
     for turn in request.messages:
         for text in _split(turn.text):
             names = ground.mentioned_names(text)
             words = ground.content_words(text)
-            earlier, before = before, [*before, text]
+            earlier, before = before, [*before, (text, turn.number)]
             if text.endswith(("?", "？")) or len(text) > _LONGEST or not (words or names):
                 continue
             if _SMALL_TALK.match(text) and len(words) < _SMALL_TALK_WORDS:
                 continue
             said = turn.role == "user" and (len(words) >= _LEAST_WORDS or bool(names))
             telling = said or bool(names) or any(ch.isdigit() for ch in text)
-            found.append(Sentence(turn, text, names, "" if names else _antecedent(text, earlier), telling))
+            antecedent, number = ("", 0) if names else _antecedent(text, earlier)
+            cites = tuple(sorted({turn.number, number} - {0}))
+            found.append(Sentence(turn, text, names, antecedent, cites, telling))
     return found
+
+
+def quotes(fact: str, message: str) -> bool:
+    """Whether a fact repeats a sentence of a message, word for word: then the message is one of its sources."""
+    said = fact.replace('"', "'")
+    return any(len(text) > _LEAST_QUOTE and text.replace('"', "'") in said for text in _split(message))
 
 
 def grammar(kept: Sequence[Sentence]) -> str:
@@ -129,7 +140,7 @@ def _fact(sentence: Sentence) -> str:
     parts = [
         '"{\\"text\\":"',
         _choice([f'{who} said: "{quoted}"']),
-        any_of([f',"by":{_json(speaker)},"from":[{turn.number}]']),
+        any_of([f',"by":{_json(speaker)},"from":[{",".join(map(str, sentence.cites))}]']),
     ]
     days = [d.start for d in turn.dates if d.start == d.end and d.expression.casefold() in sentence.text.casefold()]
     if days:
@@ -157,13 +168,18 @@ def _choice(texts: Sequence[str]) -> str:
     return "(" + any_of(_json(text) for text in texts) + ")"
 
 
-def _antecedent(text: str, before: Sequence[str]) -> str:
-    """The latest sentence before this one that can say whom or what a pronoun means; '' without a pronoun."""
+def _antecedent(text: str, before: Sequence[tuple[str, int]]) -> tuple[str, int]:
+    """The latest sentence before this one that can say whom or what a pronoun means, and its message's number.
+
+    ("", 0) without a pronoun, or without such a sentence: he and she want one that speaks of a person.
+    """
     if not _PRONOUN.search(text):
-        return ""
-    named = [earlier for earlier in reversed(before) if ground.mentioned_names(earlier)]
-    people = [earlier for earlier in named if _PERSON.search(earlier)] if _PERSONAL.search(text) else []
-    return next(iter(people or named), "")
+        return "", 0
+    personal = _PERSONAL.search(text)
+    for earlier, number in reversed(before):
+        if ground.mentioned_names(earlier) and (not personal or _PERSON.search(earlier)):
+            return earlier, number
+    return "", 0
 
 
 def _split(text: str) -> list[str]:
