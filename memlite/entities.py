@@ -12,7 +12,6 @@ import apsw
 from memlite.records import Entity, NamedEntity
 from memlite.words import fold
 
-TYPES = ("person", "place", "organisation", "product", "work", "event", "project")
 UNKNOWN = "unknown"  # a name found by rule, until an extractor or a caller says what it is
 
 
@@ -51,6 +50,8 @@ def mention(db: apsw.Connection, root_id: int, fact_id: int, named: Sequence[Nam
                 (uuid.uuid4().hex, root_id, entity.name, folded, entity.type),
             ).get
             fresh.append(id_)
+        for alias in entity.aliases:
+            _add_alias(db, id_, alias)
         db.execute(
             "INSERT INTO mentions(fact_id, entity_id, name, position) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
             (fact_id, id_, entity.name, position),
@@ -71,7 +72,7 @@ def _retype(db: apsw.Connection, root_id: int, folded: str, type_: str) -> int |
     return id_
 
 
-def add_alias(db: apsw.Connection, entity_id: int, name: str) -> None:
+def _add_alias(db: apsw.Connection, entity_id: int, name: str) -> None:
     """Let another name find the same entity."""
     db.execute(
         """

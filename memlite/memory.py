@@ -175,8 +175,9 @@ class Memory:
     ) -> AddResult:
         """Store facts the caller already knows; no model reads them. All of them, or none.
 
-        facts: texts, or dicts with "text" and any of entities, event, by, kind, metadata, observed_at,
-        valid_from, expires_at, confidence, replaces and continues (ids of facts), source (ids of messages).
+        facts: texts, or dicts with "text" and any of entities (names, or dicts with name, type and aliases), event,
+        by, kind, metadata, observed_at, valid_from, expires_at, confidence, replaces and continues (ids of facts),
+        source (ids of messages).
         Names are found by rule where no entities are given.
         Raises InvalidInputError for a fact that cannot be used, NotFoundError for an id that is not in scope.
         """

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from memlite.entities import UNKNOWN
-from memlite.records import AddResult, Entity, Event, Explain, Fact, Hit, Message, Receipt, Scope, Stats
+from memlite.records import AddResult, Entity, Event, Explain, Fact, Hit, Message, NamedEntity, Receipt, Scope, Stats
 
 _ID = 8  # characters of an id shown to people; any unique prefix is accepted back
 _LINE = 300  # characters of a text in a list; `memlite show` has all of it
@@ -26,6 +26,8 @@ def as_json(value: Any) -> Any:
             k: v for k, v in as_json(value.record).items() if k not in ("id", "text", "content", "sources", "kind")
         }
         return {**shown, "explain": explain, **record, "sources": as_json(value.sources)}
+    if isinstance(value, NamedEntity):
+        return {"name": value.name, "type": value.type}
     if isinstance(value, Explain):
         return {f.name: _rounded(as_json(getattr(value, f.name))) for f in fields(value)}
     if is_dataclass(value) and not isinstance(value, type):

@@ -25,12 +25,11 @@ class Occurrences:
 
 @dataclass(slots=True)
 class Signals:
-    """What is known of one candidate: bm25 >= 0; coverage, entity and exact in [0, 1]; semantic None: no vector."""
+    """What is known of one candidate: bm25 >= 0; entity and exact in [0, 1]; semantic None: no vector."""
 
     semantic: float | None = None
     occurrences: Occurrences | None = None
     bm25: float = 0.0
-    coverage: float = 0.0
     entity: float = 0.0
     exact: float = 0.0
     words: tuple[str, ...] = ()

@@ -50,10 +50,11 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class NamedEntity:
-    """A name as a fact writes it, with its type."""
+    """A name as a fact writes it, with its type. `aliases`: other names a caller gives it; read them from Entity."""
 
     name: str
     type: str
+    aliases: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

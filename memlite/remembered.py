@@ -145,8 +145,12 @@ def _entities(given: object, where: str) -> tuple[NamedEntity, ...]:
         type_ = item.get("type", UNKNOWN) if isinstance(item, Mapping) else UNKNOWN
         if not isinstance(name, str) or not isinstance(type_, str) or not fold(name) or not type_.strip():
             raise InvalidInputError(f"{where} has the entity {item!r}, expected a name or a dict with name and type.")
-        check_text(f"an entity of {where}", name + type_)
-        entity = NamedEntity(" ".join(name.split()), type_.strip().lower())
+        also = item.get("aliases", ()) if isinstance(item, Mapping) else ()
+        if isinstance(also, str) or not all(isinstance(alias, str) and fold(alias) for alias in also):
+            raise InvalidInputError(f"{where} has {also!r} as aliases of {name!r}, expected a list of names.")
+        check_text(f"an entity of {where}", "".join((name, type_, *also)))
+        aliases = tuple(" ".join(alias.split()) for alias in also)
+        entity = NamedEntity(" ".join(name.split()), type_.strip().lower(), aliases)
         found.setdefault((fold(entity.name), entity.type), entity)
     return tuple(found.values())
 

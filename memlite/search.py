@@ -146,7 +146,6 @@ def _weigh_words(db: apsw.Connection, asked: Asked, lane: Lane, found: dict[int,
         if signals.occurrences:
             signals.bm25 = rank.bm25(signals.occurrences, idf)
             matched = [n > 0 for n in signals.occurrences.counts]
-            signals.coverage = sum(matched) / len(terms)
             signals.words = tuple(unquoted(term) for term, hit in zip(terms, matched) if hit)
             if asked.query.exact:
                 hits = sum(hit for term, hit in zip(terms, matched) if term in asked.query.exact)

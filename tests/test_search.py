@@ -617,6 +617,15 @@ def test_the_same_embedder_under_another_name_is_the_same(path: Path) -> None:
         assert memory.search("tea", user_id="u")
 
 
+def test_an_alias_names_its_entity(memory: Memory) -> None:
+    robert = {"name": "Robert Weber", "type": "person", "aliases": ["Bobby", "绰号"]}
+    memory.remember({"text": "Robert Weber has moved to Graz.", "entities": [robert]}, user_id="u")
+    memory.remember({"text": "He plays the cello.", "entities": [{"name": "bobby", "type": "person"}]}, user_id="u")
+    (entity,) = memory.entities(user_id="u")
+    assert (entity.name, set(entity.aliases), entity.facts) == ("Robert Weber", {"Bobby", "绰号"}, 2)
+    assert len(memory.search("where is Bobby?", user_id="u")) == 2
+
+
 # Properties.
 
 
