@@ -11,6 +11,7 @@ from memlite.search import LANES
 
 MOST = 1000  # hits, facts or events of one answer
 _SHORTEST_PREFIX = 4
+_MOST_THREADS = 256
 
 
 def zone(given: str | tzinfo | None) -> tzinfo | None:
@@ -47,7 +48,7 @@ def text(name: str, value: object) -> str:
 def included(include: object) -> tuple[str, ...]:
     """What a search is to find."""
     names = (include,) if isinstance(include, str) else tuple(include) if isinstance(include, Collection) else ()
-    if not names or any(name not in LANES for name in names):
+    if not names or not all(isinstance(name, str) and name in LANES for name in names):
         raise InvalidInputError(f"include is {include!r}, expected {' and/or '.join(LANES)}.")
     return tuple(dict.fromkeys(names))
 
@@ -59,9 +60,23 @@ def count(name: str, value: object) -> int:
     return value
 
 
+def threads(value: object) -> int:
+    """How many threads a model may have."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _MOST_THREADS:
+        raise InvalidInputError(f"n_threads is {value!r:.60}, expected a whole number from 1 to {_MOST_THREADS}.")
+    return value
+
+
+def milliseconds(name: str, seconds: object) -> int:
+    """A duration of more than no time and less than a year."""
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 < seconds < 31_536_000:
+        raise InvalidInputError(f"{name} is {seconds!r:.60}, expected seconds, more than 0 and less than a year.")
+    return max(1, int(seconds * 1000))
+
+
 def id_prefix(id: object) -> str:
     """An id, or enough of its beginning."""
-    if not isinstance(id, str) or not id.strip():
+    if not isinstance(id, str) or not id.strip() or not id.isascii():
         raise InvalidInputError(f"id is {id!r}, expected the id of a fact or message.")
     prefix = id.strip().lower()
     if len(prefix) < _SHORTEST_PREFIX:

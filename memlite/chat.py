@@ -187,11 +187,18 @@ class ChatModel:
         before, between, after = self.template
         return [*before, *self._plain(system), *between, *self._plain(user), *after]
 
+    def count(self, text: str) -> int:
+        """How many tokens a text has."""
+        return len(self._tokens(text))
+
     def _plain(self, text: str) -> list[int]:
         return [token for piece in self.marks.split(text) for token in self._tokens(piece)]
 
-    def answer(self, prompt: list[int], rules: str, budget: int, greedy_first: bool) -> Answer:
-        """Let the model answer within the grammar: at every token the likeliest legal one."""
+    def answer(self, prompt: list[int], rules: str, budget: int, greedy_first: bool, *, finite: bool = False) -> Answer:
+        """Let the model answer within the grammar: at every token the likeliest legal one.
+
+        finite: the grammar spells out whole texts, so what repeats was said so and does not go on for ever.
+        """
         api = self.api
         if len(prompt) + budget > self.n_ctx:
             raise ModelError(f"{len(prompt)} tokens and {budget} for the answer do not fit into {self.n_ctx}")
@@ -212,9 +219,11 @@ class ChatModel:
                 written.append(token)
                 pieces.append(self._piece(token))
                 probabilities.append(self._probability(scores, token))
-                if (b"}" in pieces[-1] and self._complete(sampler)) or _loops(written):
+                if b"}" in pieces[-1] and self._complete(sampler):
                     break
-                if b'"' in pieces[-1] and (again := _repeats(b"".join(pieces))):
+                if not finite and _loops(written):
+                    break
+                if not finite and b'"' in pieces[-1] and (again := _repeats(b"".join(pieces))):
                     return Answer(tuple(pieces), tuple(probabilities), evaluated, again)
                 evaluated += self._evaluate([*prompt, *written])
         finally:

@@ -161,7 +161,7 @@ def _json_option(name: str, text: str | None) -> Any:
         return None
     try:
         return json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise click.UsageError(f'--{name} is not JSON ({error}); write it like \'{{"city": "Porto"}}\'.') from error
 
 
@@ -193,12 +193,12 @@ def _conversation(path: Path) -> list[Any]:
     text = _decode(content, str(path))
     try:
         return _messages(json.loads(text))
-    except ValueError as whole:
+    except (ValueError, RecursionError) as whole:
         found: list[Any] = []
         for number, line in enumerate(text.splitlines(), 1):
             try:
                 found += _messages(json.loads(line)) if line.strip() else []
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 where = f"line {number}: {error}" if found else str(whole)
                 raise click.UsageError(f"{path} is neither JSON nor one JSON message a line ({where}).") from error
         return found

@@ -231,7 +231,7 @@ def _after_fork_in_child() -> None:
 
 if hasattr(os, "register_at_fork"):
     # The child makes locks of its own (_check_process); there is nothing to release.
-    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_held_for_fork.clear)
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
 
 
 def check_file(path: Path) -> int | None:

@@ -71,9 +71,11 @@ class GGUFExtractor:
             return Extraction(())
         with self._lock:
             loaded = self._load()
-            room = loaded.n_ctx - self.max_answer_tokens
-            most = QUOTES_A_CALL if self.quotes else MESSAGES_A_CALL
-            parts = _split(request, room, lambda part: len(self._prompt(loaded, part)), most)
+            if self.quotes:
+                parts = _split(request, loaded.n_ctx, lambda part: self._quote_tokens(loaded, part), QUOTES_A_CALL)
+            else:
+                room = loaded.n_ctx - self.max_answer_tokens
+                parts = _split(request, room, lambda part: len(self._prompt(loaded, part)))
             return _merged([self._ask(loaded, part) for part in parts])
 
     def close(self) -> None:
@@ -106,11 +108,18 @@ class GGUFExtractor:
         if not kept:
             return Extraction(())
         prompt = self._prompt(loaded, part)
-        budget = min(loaded.n_ctx - len(prompt), 2 * self.max_answer_tokens)
-        answer = loaded.answer(prompt, verbatim.grammar(kept), budget, self.greedy_first)
+        budget = loaded.n_ctx - len(prompt)
+        answer = loaded.answer(prompt, verbatim.grammar(kept), budget, self.greedy_first, finite=True)
         read = parse(answer.text, part)
         facts = tuple(replace(fact, confidence=answer.confidence(fact.text)) for fact in read.facts)
         return Extraction(_one_type(facts), read.unusable, len(prompt), answer.evaluated, len(answer.pieces))
+
+    def _quote_tokens(self, loaded: ChatModel, part: ExtractionRequest) -> int:
+        """The tokens of a prompt and of the longest answer to it, in which every sentence is quoted."""
+        kept = verbatim.sentences(part)
+        texts = "\n".join(f"{sentence.antecedent} {sentence.text}" for sentence in kept)
+        slots = sum(60 + 20 * len(sentence.names) for sentence in kept)
+        return len(self._prompt(loaded, part)) + loaded.count(texts) + slots
 
     def _prompt(self, loaded: ChatModel, part: ExtractionRequest) -> list[int]:
         if not self.quotes:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 LOGICAL = ("AND", "OR", "NOT")
 OPERATORS = ("eq", "ne", "gt", "gte", "lt", "lte", "in", "nin", "contains", "icontains", "exists")
 MAX_DEPTH = 50
+MOST_BINDINGS = 30_000  # SQLite takes 32,766 in one statement, and the scope needs some
 
 Condition = tuple[str, list[Any]]
 
@@ -64,7 +65,12 @@ def compile_filter(filters: Mapping[str, Any] | None, column: str = "metadata") 
         raise ValueError(f"{column!r} is not a column name")
     if filters is None:
         return "1", []
-    return _every(_conditions(filters, column, 0), "AND")
+    sql, bindings = _every(_conditions(filters, column, 0), "AND")
+    if len(bindings) > MOST_BINDINGS:
+        raise InvalidInputError(
+            f"the filter compares with {len(bindings)} keys and values, expected {MOST_BINDINGS} at the most"
+        )
+    return sql, bindings
 
 
 def check_metadata(metadata: Mapping[str, Any] | None) -> str:

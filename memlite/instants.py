@@ -37,7 +37,9 @@ def read(value: object, zone: tzinfo | None, name: str) -> tuple[int, int]:
     try:
         aware = value if value.tzinfo else (value.replace(tzinfo=zone) if zone else value.astimezone())
         offset = aware.utcoffset() or timedelta()
-        return (aware - _EPOCH) // timedelta(milliseconds=1), int(offset.total_seconds() // 60)
+        milliseconds = (aware - _EPOCH) // timedelta(milliseconds=1)
+        _EPOCH + timedelta(milliseconds=milliseconds)  # in UTC it must be inside the calendar as well
+        return milliseconds, int(offset.total_seconds() // 60)
     except (OverflowError, OSError, ValueError) as error:
         raise InvalidInputError(f"{name} is {value!r}, which is outside the years 1 to 9999.") from error
 
@@ -45,10 +47,11 @@ def read(value: object, zone: tzinfo | None, name: str) -> tuple[int, int]:
 def local(milliseconds: int, offset: int = 0) -> datetime:
     """The stored instant as an aware datetime in the offset it was given with."""
     zone = timezone(timedelta(minutes=offset)) if offset else timezone.utc
+    instant = _EPOCH + timedelta(milliseconds=milliseconds)
     try:
-        return (_EPOCH + timedelta(milliseconds=milliseconds)).astimezone(zone)
-    except OverflowError:
-        return _EPOCH + timedelta(milliseconds=milliseconds)
+        return instant.astimezone(zone)
+    except OverflowError:  # the first or the last hours of the calendar, which another offset leaves
+        return instant
 
 
 def optional(milliseconds: int | None, offset: int = 0) -> datetime | None:

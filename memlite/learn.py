@@ -15,10 +15,12 @@ import apsw
 
 from memlite import batches, dates, entities, facts, ground, history, instants, messages, scopes, vectors, verbatim
 from memlite.db import Database
-from memlite.errors import InvalidInputError
+from memlite.errors import ExtractionError, InvalidInputError, ModelError
 from memlite.facts import NewFact
+from memlite.prompt import clean
 from memlite.records import (
     ExtractedFact,
+    Extraction,
     ExtractionRequest,
     Extractor,
     KnownFact,
@@ -83,7 +85,7 @@ def learn(database: Database, semantic: Semantic, extractor: Extractor, batch: b
             instructions=batch.instructions,
         )
         with timed(learnt.timings, "extract"):
-            extraction = extractor.extract(request)
+            extraction = _ask(extractor, request)
         with timed(learnt.timings, "ground"):
             learnt.skipped += extraction.unusable
             for fact in extraction.facts:
@@ -100,6 +102,19 @@ def learn(database: Database, semantic: Semantic, extractor: Extractor, batch: b
         store(db, scope, batch.id, candidates, learnt, made, extractor.name, across_runs=True)
         batches.finish(db, batch.id)
     return learnt
+
+
+def _ask(extractor: Extractor, request: ExtractionRequest) -> Extraction:
+    """The extractor's answer; whatever goes wrong in foreign code is an ExtractionError, and the batch stays queued."""
+    try:
+        answer = extractor.extract(request)
+    except ModelError:
+        raise
+    except Exception as error:  # any error of foreign code; one bad batch must not hold up the queue
+        raise ExtractionError(f"{extractor.name} failed with {type(error).__name__}: {error}") from error
+    if not isinstance(answer, Extraction):
+        raise ExtractionError(f"{extractor.name} returned a {type(answer).__name__}, expected an Extraction")
+    return answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,7 +344,7 @@ def _turn(number: int, message: Message) -> Turn:
         number=number,
         role=message.role,
         speaker=message.name or message.role.capitalize(),
-        text=message.content,
+        text=clean(message.content),
         observed_at=message.observed_at,
         dates=dates.resolve(message.content, message.observed_at),
     )

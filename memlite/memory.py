@@ -96,6 +96,8 @@ class Memory:
         lease_seconds: float = 600.0,
     ) -> None:
         self._zone = arguments.zone(timezone)
+        self._lease_ms = arguments.milliseconds("lease_seconds", lease_seconds)
+        n_threads = arguments.threads(n_threads)
         self._database = Database(path if path is not None else default_path())
         try:
             self._semantic = Semantic(self._database, embedder, n_threads)
@@ -104,7 +106,6 @@ class Memory:
             self._database.close()
             raise
         self._extraction_off = _SWITCHED_OFF if _is_off(extractor) else EXTRACTION_OFF
-        self._lease_ms = int(lease_seconds * 1000)
         self._bound: Scope | None = None
 
     # -- writing ---------------------------------------------------------------------------------
@@ -280,10 +281,12 @@ class Memory:
 
     def reembed(self, progress: Callable[[int], None] | None = None) -> int:
         """Make all vectors of the file anew with this embedder; return how many. Words answer meanwhile."""
+        self._whole_file("reembed")
         return self._semantic.rebuild(progress)
 
     def compact(self) -> None:
         """Rebuild the word indexes, in the format SQLite before 3.42 reads as well, and give free space back."""
+        self._whole_file("compact")
         self._database.compact()
 
     def delete(self, id: str, *, keep_messages: bool = False) -> Receipt:
@@ -461,7 +464,7 @@ class Memory:
                 messages=said,
                 entities=named,
                 queued=waiting,
-                without_vector=self._semantic.missing(db),
+                without_vector=self._semantic.missing(db, sql, bindings),
                 embedder=self._semantic.name(),
                 extractor=self._extractor.name if self._extractor else None,
                 bytes=size,
@@ -671,6 +674,10 @@ class Memory:
 
     def _find_message(self, db: apsw.Connection, id: str, place: Place) -> int:
         return arguments.only(id, "message", messages.find(db, arguments.id_prefix(id), *place))[0]
+
+    def _whole_file(self, verb: str) -> None:
+        if self._bound:
+            raise InvalidInputError(f"{verb} works on the whole file, and this handle sees {self._bound} only.")
 
     def _facts(self, db: apsw.Connection, ids: Sequence[int]) -> list[Fact]:
         named = entities.of_facts(db, json.dumps(list(ids)))

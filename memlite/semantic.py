@@ -12,7 +12,7 @@ import apsw
 
 from memlite import scopes, vectors
 from memlite.db import Database
-from memlite.errors import EmbedderMismatchError, ModelError, ModelMissingError
+from memlite.errors import EmbedderMismatchError, MemliteError, ModelError, ModelMissingError
 from memlite.records import Embedder
 from memlite.schema import SPOKEN
 
@@ -133,9 +133,9 @@ class Semantic:
                 progress(made)
         return made
 
-    def missing(self, db: apsw.Connection) -> int:
-        """How many rows have no vector yet."""
-        return sum(db.execute(f"SELECT count(*) FROM ({sql})").get for sql in _MISSING.values())
+    def missing(self, db: apsw.Connection, place: str, bindings: Sequence[object]) -> int:
+        """How many rows of a place (a condition over the scopes alias `s`) have no vector yet."""
+        return sum(db.execute(f"SELECT count(*) FROM ({sql} AND {place})", bindings).get for sql in _MISSING.values())
 
     def _check(self, embedder: Embedder) -> None:
         """Compare this embedder with the file's; the first one becomes the file's.
@@ -168,7 +168,12 @@ class Semantic:
     def _vectors(self, embedder: Embedder, texts: Sequence[str]) -> list[bytes]:
         from memlite.embed import normalise, pack
 
-        found = [pack(normalise(vector)) for vector in embedder.embed(texts)]
+        try:
+            found = [pack(normalise(vector)) for vector in embedder.embed(texts)]
+        except MemliteError:
+            raise
+        except Exception as error:  # any error of foreign code
+            raise ModelError(f"the embedder {embedder.name} failed with {type(error).__name__}: {error}") from error
         if len(found) != len(texts) or any(len(vector) != 4 * embedder.dimension for vector in found):
             sizes = sorted({len(vector) // 4 for vector in found})
             raise ModelError(

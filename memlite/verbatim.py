@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from memlite import ground
 from memlite.answer import ENTITY_TYPES, any_of
-from memlite.prompt import Examples, label
+from memlite.prompt import Examples, clean, label
 from memlite.records import ExtractionRequest, Turn
 
 PROMPT_VERSION = "1-verbatim"
@@ -27,7 +27,10 @@ _LEAST_WORDS = 3  # content words of a sentence that a message is not left witho
 _SMALL_TALK_WORDS = 5  # content words from which a sentence that begins like small talk may say something
 
 _END = re.compile(r"(?<=[.!?…])[\"”’)]*\s+(?=[A-ZÀ-Þ\u0400-\u042f0-9\"“‘(])|(?<=[。！？])|\n+")
-_ABBREVIATION = re.compile(r"(?:^|[\s(])(?:[A-ZÀ-Þ]\w{0,2}|Prof|vs|ca|e\.g|i\.e|[ap]\.m|\d{1,2})\.$")
+_ABBREVIATION = re.compile(
+    r"(?:^|[\s(])(?:[A-ZÀ-Þ]|Dr|Mrs?|Ms|St|Jr|Sr|No|Nr|Prof|vs|ca|e\.g|i\.e)\.$"
+    r"|(?:^|\b(?:am|den|vom|zum|bis) )\d{1,2}\.$"  # German days: "am 3. Juli"
+)
 _PERSONAL = re.compile(r"\b(?:she|he|her|him|his|hers)\b", re.IGNORECASE)
 _PRONOUN = re.compile(r"\b(?:she|he|they|her|him|his|hers|their|theirs|them|it|its)\b", re.IGNORECASE)
 _PERSON = re.compile(
@@ -89,19 +92,21 @@ class Sentence:
 
 def sentences(request: ExtractionRequest) -> list[Sentence]:
     """The statements of the new messages, in order; questions, greetings and scraps are none."""
-    found = []
+    found: list[Sentence] = []
+    told: set[tuple[str, str]] = set()
     before = [(text, 0) for turn in request.window for text in _split(turn.text)]
     for turn in request.messages:
         for text in _split(turn.text):
             names = ground.mentioned_names(text)
             words = ground.content_words(text)
             earlier, before = before, [*before, (text, turn.number)]
-            if text.endswith(("?", "？")) or len(text) > _LONGEST or not (words or names):
+            if text.endswith(("?", "？")) or not (words or names) or (turn.speaker, text) in told:
                 continue
             if _SMALL_TALK.match(text) and len(words) < _SMALL_TALK_WORDS:
                 continue
             said = turn.role == "user" and (len(words) >= _LEAST_WORDS or bool(names))
             telling = said or bool(names) or any(ch.isdigit() for ch in text)
+            told.add((turn.speaker, text))
             antecedent, number = ("", 0) if names else _antecedent(text, earlier)
             cites = tuple(sorted({turn.number, number} - {0}))
             found.append(Sentence(turn, text, names, antecedent, cites, telling))
@@ -183,11 +188,21 @@ def _antecedent(text: str, before: Sequence[tuple[str, int]]) -> tuple[str, int]
 
 
 def _split(text: str) -> list[str]:
+    """The sentences of a text; what is longer than a fact should be is cut at its commas, or where it must."""
     found: list[str] = []
-    for piece in _END.split(text):
+    for piece in _END.split(clean(text)):
         piece = " ".join(piece.split())
         if found and _ABBREVIATION.search(found[-1]):
             found[-1] += " " + piece
         elif piece:
             found.append(piece)
-    return found
+    return [part for sentence in found for part in _parts(sentence)]
+
+
+def _parts(sentence: str) -> list[str]:
+    if len(sentence) <= _LONGEST:
+        return [sentence]
+    cuts = [m.end() for m in re.finditer(r"[;,:，、；]\s*|\s+", sentence) if m.end() <= _LONGEST]
+    strong = [m.end() for m in re.finditer(r"[;,:，、；]\s*", sentence) if _LONGEST // 4 <= m.end() <= _LONGEST]
+    cut = (strong or cuts or [_LONGEST])[-1]
+    return [sentence[:cut].strip(), *_parts(sentence[cut:].strip())]

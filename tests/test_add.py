@@ -479,11 +479,11 @@ def test_a_batch_that_failed_is_extracted_by_the_next_work(path: Path) -> None:
         assert memory.stats().queued == ()
 
 
-def test_an_unforeseen_error_is_raised_and_the_claim_is_given_back(path: Path) -> None:
+def test_an_unforeseen_error_keeps_the_batch_queued_and_the_claim_is_given_back(path: Path) -> None:
     extractor = Failing(RuntimeError("out of memory"))
     with Memory(path, embedder=False, extractor=extractor) as memory:
-        with pytest.raises(RuntimeError, match="out of memory"):
-            memory.add("Ana likes tea.", user_id="u")
+        added = memory.add("Ana likes tea.", user_id="u")
+        assert (added.status, "out of memory" in (added.reason or "")) == ("queued", True)
         (queued,) = memory.stats().queued
         assert "out of memory" in queued.error
         extractor.error = None

@@ -56,6 +56,26 @@ def test_statements_can_be_kept_and_questions_and_greetings_cannot(text: str, ke
     assert [s.text for s in sentences(ExtractionRequest((turn(1, text),)))] == kept
 
 
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        pytest.param("I live at gate 12. My sister Clara is allergic.", 2, id="number-at-the-end"),
+        pytest.param("We met Ana. She works at IBM. I own a cello.", 3, id="short-names-at-the-end"),
+        pytest.param("I love Rome. I love Rome. I own two cats.", 2, id="said-twice"),
+        pytest.param("Mein Sohn hat am 3. Juli Geburtstag.", 1, id="german-day"),
+    ],
+)
+def test_sentences_end_where_a_reader_ends_them(text: str, count: int) -> None:
+    assert len(sentences(ExtractionRequest((turn(1, text),)))) == count
+
+
+def test_a_sentence_too_long_for_a_fact_is_kept_in_parts() -> None:
+    text = "I packed " + ", ".join(f"item {n} for Bruno" for n in range(60)) + "."
+    parts = [s.text for s in sentences(ExtractionRequest((turn(1, text),)))]
+    assert " ".join(parts) == text
+    assert max(map(len, parts)) <= 400
+
+
 def test_a_pronoun_brings_the_sentence_that_names_its_person() -> None:
     allergy = next(s for s in sentences(DINNER) if "walnuts" in s.text)
     assert allergy.antecedent == "My sister Clara is visiting me from Lisbon next week."
@@ -98,6 +118,21 @@ def test_what_is_stored_was_said(extractor: GGUFExtractor, texts: list[str]) -> 
         quote = fact.text.removeprefix('The user said: "').removesuffix('"')
         assert quote.replace("'", '"') in texts[number - 1].replace("'", '"')
         assert not ground.ungrounded(fact, request)
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["I adopted a kitten in Porto 😻😻😻😻😻😻😻😻😻😻😻😻😻😻 today.", "My dog Rex is allergic to nuts."],
+        ["I live in Rome with Marta.", "I live in Rome with Marta.", "My dog Rex is allergic to nuts."],
+        ["Rome is " + "very " * 30 + "old.", "My dog Rex is allergic to nuts."],
+    ],
+    ids=["run-of-emoji", "said-twice", "very-very"],
+)
+def test_what_repeats_does_not_end_the_answer(extractor: GGUFExtractor, texts: list[str]) -> None:
+    answer = extractor.extract(ExtractionRequest(tuple(turn(n, text) for n, text in enumerate(texts, 1))))
+    assert answer.unusable == ()
+    assert {fact.sources for fact in answer.facts} >= {(1,), (len(texts),)}
 
 
 def test_where_nothing_is_stated_no_model_is_asked(extractor: GGUFExtractor) -> None:
