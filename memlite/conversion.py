@@ -29,7 +29,6 @@ def convert_minilm(safetensors: Path, vocabulary: str, config: Mapping[str, Any]
     writer.add_type(gguf.GGUFType.MODEL)
     writer.add_name("all-MiniLM-L6-v2")
     writer.add_license("apache-2.0")
-    writer.add_source_url("https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2")
     writer.add_block_count(layers)
     writer.add_context_length(config["max_position_embeddings"])
     writer.add_embedding_length(config["hidden_size"])

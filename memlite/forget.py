@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import apsw
 
-from memlite import batches, entities, facts, history, messages, vectors
+from memlite import batches, entities, facts, history, messages, vectors, verbatim
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +36,20 @@ def of_facts(
 
 
 def of_messages(db: apsw.Connection, message_ids: Iterable[int]) -> Deletion:
-    """Messages and the facts that have no other source."""
+    """Messages and the facts that have no other source, or quote what only these messages say."""
     chosen = list(message_ids)
-    alone = {id_ for id_, only in facts.fed_by(db, json.dumps(chosen)) if only}
+    alone = {id_ for id_, only in facts.fed_by(db, json.dumps(chosen)) if only or _quotes(db, id_, chosen)}
     # A version goes with its fact, and by itself when the fact has found other sources since.
     old = {*facts.versions(db, json.dumps(sorted(alone))), *facts.owners(db, json.dumps(sorted(alone)))}
     return _with_entities(db, sorted(alone - old), sorted(old), chosen)
+
+
+def _quotes(db: apsw.Connection, fact_id: int, message_ids: Collection[int]) -> bool:
+    text: str = db.execute("SELECT text FROM facts WHERE id = ?", (fact_id,)).get
+    sources = messages.of_facts(db, json.dumps([fact_id]))[fact_id]
+    contents = {id_: message.content for id_, message in messages.fetch(db, sources).items()}
+    left = [content for id_, content in contents.items() if id_ not in message_ids]
+    return any(verbatim.quotes(text, contents[id_], left) for id_ in sources if id_ in message_ids)
 
 
 def of_everything(db: apsw.Connection, sql: str, bindings: tuple[object, ...]) -> Deletion:

@@ -293,7 +293,7 @@ class Memory:
         """Delete a fact or a message for good: text, words, vectors, mentions, history text.
 
         A fact takes the messages it was learnt from with it unless keep_messages; a message takes the facts
-        that have no other source. An identifier and a time stay in the history. Raises NotFoundError.
+        that have no other source or quote it. An identifier and a time stay in the history. Raises NotFoundError.
         """
         return self._forget(lambda db: self._deletion(db, id, keep_messages))
 

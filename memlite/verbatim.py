@@ -113,10 +113,18 @@ def sentences(request: ExtractionRequest) -> list[Sentence]:
     return found
 
 
-def quotes(fact: str, message: str) -> bool:
-    """Whether a fact repeats a sentence of a message, word for word: then the message is one of its sources."""
-    said = fact.replace('"', "'")
-    return any(len(text) > _LEAST_QUOTE and text.replace('"', "'") in said for text in _split(message))
+def quotes(fact: str, message: str, others: Sequence[str] = ()) -> bool:
+    """Whether a fact repeats a sentence of a message, word for word, that none of the other messages has."""
+    said, also = _flat(fact), [_flat(other) for other in others]
+    return any(
+        len(text) > _LEAST_QUOTE and text in said and not any(text in other for other in also)
+        for text in map(_flat, _split(message))
+    )
+
+
+def _flat(text: str) -> str:
+    """A text as it stands inside a quotation."""
+    return " ".join(clean(text).split()).replace('"', "'")
 
 
 def grammar(kept: Sequence[Sentence]) -> str:

@@ -77,6 +77,24 @@ def test_no_message_is_shown_beside_the_fact_that_cites_it(dinner: tuple[Memory,
     assert not cited & {hit.id for hit in hits}
 
 
+def test_deleting_the_earlier_message_takes_the_fact_that_quotes_it(tmp_path: Path) -> None:
+    with Memory(tmp_path / "memory.db", embedder=False) as memory:
+        earlier = memory.add(SISTER, user_id="ana", extract="never").messages[0]
+        result = memory.add(DINNER[1:2], user_id="ana")
+        assert "Clara" in fact_about(result, "walnuts").text
+        assert memory.delete(earlier).facts == (fact_about(result, "walnuts").id,)
+        assert [hit.kind for hit in memory.search("walnuts", user_id="ana")] == ["message"]
+    assert b"Clara" not in (tmp_path / "memory.db").read_bytes()
+
+
+def test_deleting_one_of_two_equal_messages_keeps_the_fact(tmp_path: Path) -> None:
+    with Memory(tmp_path / "memory.db", embedder=False) as memory:
+        first = memory.add(SISTER, user_id="ana").messages[0]
+        memory.add(SISTER, user_id="ana")
+        assert memory.delete(first).facts == ()
+        assert memory.search("Clara", user_id="ana")[0].kind == "fact"
+
+
 def test_the_queued_message_is_learnt_by_a_worker_and_a_repeated_conversation_adds_no_fact(
     dinner: tuple[Memory, AddResult],
 ) -> None:
