@@ -10,8 +10,9 @@ from datetime import date
 from typing import Any
 
 from memlite.errors import ExtractionError
-from memlite.prompt import LONGEST_NAME, clean, label, one_line
+from memlite.prompt import LONGEST_NAME, label, one_line
 from memlite.records import ExtractedFact, Extraction, ExtractionRequest, NamedEntity, Skipped
+from memlite.sentences import clean
 
 ENTITY_TYPES = ("person", "place", "organisation", "product", "work", "event", "project")
 MOST_FACTS = 8  # of one answer

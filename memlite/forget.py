@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import apsw
 
-from memlite import batches, entities, facts, history, messages, vectors, verbatim
+from memlite import batches, entities, facts, history, messages, vectors
+from memlite.sentences import quotes
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ def _quotes(db: apsw.Connection, fact_id: int, message_ids: Collection[int]) -> 
     sources = messages.of_facts(db, json.dumps([fact_id]))[fact_id]
     contents = {id_: message.content for id_, message in messages.fetch(db, sources).items()}
     left = [content for id_, content in contents.items() if id_ not in message_ids]
-    return any(verbatim.quotes(text, contents[id_], left) for id_ in sources if id_ in message_ids)
+    return any(quotes(text, contents[id_], left) for id_ in sources if id_ in message_ids)
 
 
 def of_everything(db: apsw.Connection, sql: str, bindings: tuple[object, ...]) -> Deletion:

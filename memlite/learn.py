@@ -13,11 +13,10 @@ from typing import Any
 
 import apsw
 
-from memlite import batches, dates, entities, facts, ground, history, instants, messages, scopes, vectors, verbatim
+from memlite import batches, dates, entities, facts, ground, history, instants, messages, scopes, vectors
 from memlite.db import Database
 from memlite.errors import ExtractionError, InvalidInputError, ModelError
 from memlite.facts import NewFact
-from memlite.prompt import clean
 from memlite.records import (
     ExtractedFact,
     Extraction,
@@ -31,6 +30,7 @@ from memlite.records import (
 )
 from memlite.scopes import StoredScope
 from memlite.semantic import Semantic, keys_of
+from memlite.sentences import clean, quotes
 from memlite.words import fold, match_expression, read_query
 
 KNOWN = 10  # nearest known facts of the root shown to the extractor
@@ -363,7 +363,7 @@ def _candidate(
     last = max((message for _, message in cited), key=lambda message: message.observed_at)
     at, offset = instants.read(last.observed_at, None, "observed_at")
     # A sentence quoted from the window, or from another new message, is a source as well.
-    quoted = [id_ for id_, message in (*window, *turns.values()) if verbatim.quotes(fact.text, message.content)]
+    quoted = [id_ for id_, message in (*window, *turns.values()) if quotes(fact.text, message.content)]
     start, end, precision = _event(fact, request)
     replaced = [known[n - 1] for n in fact.replaces if 0 < n <= len(known)]
     new = NewFact(

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from memlite.records import ExtractionRequest, ResolvedDate, Turn
+from memlite.sentences import clean
 
 Examples = tuple[tuple[str, str], ...]  # (what is shown, the right answer)
 
@@ -135,12 +136,6 @@ def _days(found: ResolvedDate) -> str:
     length = {"month": 7, "season": 7, "year": 4}.get(found.precision, 10)
     start, end = found.start[:length], found.end[:length]
     return start if start == end else f"{start} to {end}"
-
-
-def clean(text: str) -> str:
-    """Text without control characters, which could draw lines of their own; unpaired surrogates become U+FFFD."""
-    text = re.sub("[\ud800-\udfff]", "\ufffd", text)
-    return re.sub(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u200b\u2060\ufeff]", "", text)
 
 
 def _block(text: str) -> str:

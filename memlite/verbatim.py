@@ -15,22 +15,16 @@ from dataclasses import dataclass
 
 from memlite import ground
 from memlite.answer import ENTITY_TYPES, any_of
-from memlite.prompt import Examples, clean, label
+from memlite.prompt import Examples, label
 from memlite.records import ExtractionRequest, Turn
+from memlite.sentences import split
 
 PROMPT_VERSION = "1-verbatim"
 SMALL = 500_000_000  # parameters below which a model without an adapter quotes
 
-_LONGEST = 400  # characters of a sentence that can be a fact
-_LEAST_QUOTE = 12  # characters of a sentence whose repetition is no accident
 _LEAST_WORDS = 3  # content words of a sentence that a message is not left without
 _SMALL_TALK_WORDS = 5  # content words from which a sentence that begins like small talk may say something
 
-_END = re.compile(r"(?<=[.!?…])[\"”’)]*\s+(?=[A-ZÀ-Þ\u0400-\u042f0-9\"“‘(])|(?<=[。！？])|\n+")
-_ABBREVIATION = re.compile(
-    r"(?:^|[\s(])(?:[A-ZÀ-Þ]|Dr|Mrs?|Ms|St|Jr|Sr|No|Nr|Prof|vs|ca|e\.g|i\.e)\.$"
-    r"|(?:^|\b(?:am|den|vom|zum|bis) )\d{1,2}\.$"  # German days: "am 3. Juli"
-)
 _PERSONAL = re.compile(r"\b(?:she|he|her|him|his|hers)\b", re.IGNORECASE)
 _PRONOUN = re.compile(r"\b(?:she|he|they|her|him|his|hers|their|theirs|them|it|its)\b", re.IGNORECASE)
 _PERSON = re.compile(
@@ -94,9 +88,9 @@ def sentences(request: ExtractionRequest) -> list[Sentence]:
     """The statements of the new messages, in order; questions, greetings and scraps are none."""
     found: list[Sentence] = []
     told: set[tuple[str, str]] = set()
-    before = [(text, 0) for turn in request.window for text in _split(turn.text)]
+    before = [(text, 0) for turn in request.window for text in split(turn.text)]
     for turn in request.messages:
-        for text in _split(turn.text):
+        for text in split(turn.text):
             names = ground.mentioned_names(text)
             words = ground.content_words(text)
             earlier, before = before, [*before, (text, turn.number)]
@@ -111,20 +105,6 @@ def sentences(request: ExtractionRequest) -> list[Sentence]:
             cites = tuple(sorted({turn.number, number} - {0}))
             found.append(Sentence(turn, text, names, antecedent, cites, telling))
     return found
-
-
-def quotes(fact: str, message: str, others: Sequence[str] = ()) -> bool:
-    """Whether a fact repeats a sentence of a message, word for word, that none of the other messages has."""
-    said, also = _flat(fact), [_flat(other) for other in others]
-    return any(
-        len(text) > _LEAST_QUOTE and text in said and not any(text in other for other in also)
-        for text in map(_flat, _split(message))
-    )
-
-
-def _flat(text: str) -> str:
-    """A text as it stands inside a quotation."""
-    return " ".join(clean(text).split()).replace('"', "'")
 
 
 def grammar(kept: Sequence[Sentence]) -> str:
@@ -193,24 +173,3 @@ def _antecedent(text: str, before: Sequence[tuple[str, int]]) -> tuple[str, int]
         if ground.mentioned_names(earlier) and (not personal or _PERSON.search(earlier)):
             return earlier, number
     return "", 0
-
-
-def _split(text: str) -> list[str]:
-    """The sentences of a text; what is longer than a fact should be is cut at its commas, or where it must."""
-    found: list[str] = []
-    for piece in _END.split(clean(text)):
-        piece = " ".join(piece.split())
-        if found and _ABBREVIATION.search(found[-1]):
-            found[-1] += " " + piece
-        elif piece:
-            found.append(piece)
-    return [part for sentence in found for part in _parts(sentence)]
-
-
-def _parts(sentence: str) -> list[str]:
-    if len(sentence) <= _LONGEST:
-        return [sentence]
-    cuts = [m.end() for m in re.finditer(r"[;,:，、；]\s*|\s+", sentence) if m.end() <= _LONGEST]
-    strong = [m.end() for m in re.finditer(r"[;,:，、；]\s*", sentence) if _LONGEST // 4 <= m.end() <= _LONGEST]
-    cut = (strong or cuts or [_LONGEST])[-1]
-    return [sentence[:cut].strip(), *_parts(sentence[cut:].strip())]
