@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import json
-import logging
 import os
 import re
 import weakref
@@ -17,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from memlite import models
 from memlite.errors import ModelError, ModelMissingError
 from memlite.prompt import Examples
 
@@ -63,17 +63,13 @@ class ChatModel:
 
     def __init__(self, path: Path, n_ctx: int, n_threads: int) -> None:
         """Load a GGUF file. Raises ModelMissingError or ModelError."""
-        self.api, self.numpy = _llama_cpp()
-        api = self.api
+        self.api: Any = models.llama()
         _check_file(path)
-        params = api.llama_model_default_params()
-        params.n_gpu_layers = 0
-        if b"AMX_INT8 = 1" in api.llama_print_system_info():
-            # compiled by gcc 12, ggml loads a half-written tile configuration: the first matrix product is a SIGSEGV
-            params.use_extra_bufts = False
-        model = api.llama_model_load_from_file(os.fsencode(path), params)
-        if not model:
-            raise ModelError(f"{path} cannot be loaded: it is damaged, or of a kind this llama.cpp does not know")
+        api = self.api
+        import numpy  # llama-cpp-python brings it
+
+        self.numpy = numpy
+        model = models.load(path)
         handles = {"model": model, "pid": os.getpid()}
         self._finalizer = weakref.finalize(self, _free, api, handles)
         self._finalizer.atexit = False
@@ -324,19 +320,6 @@ def _free(api: Any, handles: Mapping[str, Any]) -> None:
     if handles.get("context"):
         api.llama_free(handles["context"])
     api.llama_model_free(handles["model"])
-
-
-def _llama_cpp() -> tuple[Any, Any]:
-    try:
-        import llama_cpp.llama_cpp as api
-        import numpy
-    except ImportError as error:
-        raise ModelMissingError(f"extraction needs llama-cpp-python ({error}): pip install 'memlite[local]'") from error
-    quiet = logging.getLogger("llama-cpp-python")
-    if quiet.level != logging.DEBUG:  # someone asked for llama.cpp's own words
-        quiet.setLevel(logging.CRITICAL + 1)
-    api.llama_backend_init()
-    return api, numpy
 
 
 def _check_file(path: Path) -> None:

@@ -420,11 +420,16 @@ def _open_twin(db: apsw.Connection, scope: StoredScope, text: str, now: int, bat
     twin = facts.twin(db, scope.id, text)
     if twin is None or twin.expires_at is None or twin.expires_at > now:
         return twin
-    facts.close(db, twin.id, twin.expires_at)
-    if vectors.identity(db):
-        vectors.retire(db, twin.id)
+    _close(db, twin.id, twin.expires_at)
     history.record(db, "EXPIRE", twin.uid, scope.id, now, batch_id=batch_id, reason="its time was over")
     return None
+
+
+def _close(db: apsw.Connection, fact_id: int, valid_to: int) -> None:
+    """End a fact's validity, in its row and in the vector index."""
+    facts.close(db, fact_id, valid_to)
+    if vectors.identity(db):
+        vectors.retire(db, fact_id)
 
 
 def _replace(
@@ -452,9 +457,7 @@ def _replace(
         (new_id, new_uid, uid, valid_from) if fact.observed_at < observed_at else (old_id, uid, new_uid, begins)
     )
     facts.link(db, new_id if closed_id == old_id else old_id, closed_id, "replaces")
-    facts.close(db, closed_id, ends)
-    if vectors.identity(db):
-        vectors.retire(db, closed_id)
+    _close(db, closed_id, ends)
     history.record(
         db, "SUPERSEDE", closed_uid, scope_id, now, batch_id=batch_id, actor=actor, after={"replaced_by": by}
     )

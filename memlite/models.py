@@ -405,7 +405,7 @@ def load(path: Path) -> Any:
     if not model:
         reason = f": {errors[0]}" if errors else ""
         raise ModelError(
-            f"llama.cpp cannot load {path}{reason}; the file is incomplete, or needs a newer "
+            f"llama.cpp cannot load {path}{reason}; an incomplete file cannot be loaded, nor one that needs a newer "
             "llama-cpp-python: fetch it again, or pip install -U 'memlite[local]'"
         )
     return model
