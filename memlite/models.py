@@ -7,6 +7,7 @@ installed packages.
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import json
 import os
@@ -419,3 +420,12 @@ def load_error(path: Path) -> str | None:
         return str(problem)
     llama().llama_model_free(model)
     return None
+
+
+def digest(path: Path) -> str:
+    """The SHA-256 of a file, in hexadecimal."""
+    found = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            found.update(block)
+    return found.hexdigest()

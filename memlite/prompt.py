@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from memlite.dates import shown
 from memlite.records import ExtractionRequest, ResolvedDate, Turn
 from memlite.sentences import clean
 
@@ -93,7 +94,7 @@ def render(request: ExtractionRequest) -> tuple[str, str]:
     if request.kind.strip():
         lines.append(f"Only facts of this kind: {one_line(request.kind)}")
     if request.instructions.strip():
-        lines.append("Instructions: " + _block(request.instructions))
+        lines.append("Instructions: " + block(request.instructions))
     if today is not None:
         lines.append(f"Today: {today:%A} {today.date().isoformat()}")
     if request.window:
@@ -112,33 +113,26 @@ def _turns(title: str, turns: Sequence[Turn]) -> Iterator[str]:
             day = turn.observed_at.date()
             yield f"{title}, {day.isoformat()}:"
         start = f"[{turn.number}]" if turn.number > 0 else "-"
-        yield f"{start} {label(turn.speaker)}: {_block(_with_dates(turn.text, turn.dates))}"
+        yield f"{start} {label(turn.speaker)}: {block(with_dates(turn.text, turn.dates))}"
 
 
-def _with_dates(text: str, dates: Sequence[ResolvedDate]) -> str:
+def with_dates(text: str, dates: Sequence[ResolvedDate], form: str = " (= {})") -> str:
     """The text with the day behind each relative date: yesterday (= 2025-05-11)."""
     position = 0
     missed = []
     for found in dates:
-        days = _days(found)
+        days = shown(found)
         match = re.compile(re.escape(found.expression), re.IGNORECASE).search(text, position)
         if match is None:
             missed.append(f"{one_line(found.expression)} = {days}")
             continue
-        shown = f" (= {days})"
-        text = text[: match.end()] + shown + text[match.end() :]
-        position = match.end() + len(shown)
+        behind = form.format(days)
+        text = text[: match.end()] + behind + text[match.end() :]
+        position = match.end() + len(behind)
     return f"{text} ({'; '.join(missed)})" if missed else text
 
 
-def _days(found: ResolvedDate) -> str:
-    """A resolved date as exact as it is: a day, a month, a year, or from and to."""
-    length = {"month": 7, "season": 7, "year": 4}.get(found.precision, 10)
-    start, end = found.start[:length], found.end[:length]
-    return start if start == end else f"{start} to {end}"
-
-
-def _block(text: str) -> str:
+def block(text: str) -> str:
     """The lines of a message. All but the first are indented, so that no message can write another's first line."""
     lines = [line.strip() for line in clean(text).splitlines()]
     return "\n    ".join(line for line in lines if line)

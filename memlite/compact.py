@@ -1,0 +1,169 @@
+"""The short form in which a trained small model is shown a conversation and writes facts, a line each.
+
+Every token costs a laptop some milliseconds, so nothing is said that training has taught already. What code knows
+better than a model is left to code: the speaker of a fact is that of its first message, its day is the one whose
+resolved date it repeats.
+
+    Earlier:                                              | what a model is shown
+    Bob: How's the little one doing?
+    Known:
+    a) Ann has a grey cat called Miso.
+    New:
+    1) Ann: Took Miso to the vet yesterday (2025-05-11).
+    2) Bob: Oh no!
+
+    1) Ann took Miso to the vet on 2025-05-11. | Miso=person | continues a       | what it answers
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from string import ascii_lowercase
+
+from memlite.answer import ENTITY_TYPES, MOST_ENTITIES, MOST_FACTS, any_of, once
+from memlite.dates import shown
+from memlite.errors import ExtractionError
+from memlite.prompt import LONGEST_NAME, block, label, one_line, with_dates
+from memlite.records import ExtractedFact, Extraction, ExtractionRequest, KnownFact, NamedEntity, Skipped, Turn
+
+PROMPT_VERSION = "1-compact"
+SYSTEM = "Write down the facts that last."
+NOTHING = "none"
+
+MOST_KNOWN = 4  # known facts shown: each costs some twenty tokens, and seldom does a further one matter
+LONGEST_EARLIER = 240  # characters shown of an earlier message, its end: there stands what the next one answers
+
+_LINE = re.compile(r"(?P<from>\d+(?:,\d+)*)\) (?P<text>[^|]+)(?P<slots>(?: \| [^|]+)*)$")
+
+
+def render(request: ExtractionRequest) -> str:
+    """The text of a request: earlier messages, known facts, new messages."""
+    lines = []
+    if request.window:
+        lines += ["Earlier:", *(_said(replace(turn, text=_end(turn.text))) for turn in request.window)]
+    if request.known:
+        lines += ["Known:", *(f"{_letter(fact.number)}) {one_line(fact.text)}" for fact in _shown(request))]
+    lines += ["New:", *(f"{turn.number}) {_said(turn)}" for turn in request.messages)]
+    return "\n".join(lines)
+
+
+def write(facts: Sequence[ExtractedFact]) -> str:
+    """The answer that gives these facts; what a model is trained to write."""
+    return "\n".join(map(_written, facts)) or NOTHING
+
+
+def grammar(request: ExtractionRequest) -> str:
+    """The GBNF of the legal answers: only messages and known facts of this request can be named."""
+    numbers = any_of(str(turn.number) for turn in request.messages if turn.number > 0)
+    slots = f'(" | " entity ("; " entity){{0,{MOST_ENTITIES - 1}}})?'
+    rules = [
+        f'root ::= "{NOTHING}" | fact ("\\n" fact){{0,{MOST_FACTS - 1}}}',
+        "number ::= " + numbers,
+        r"text ::= [^|\x00-\x20\x7f] [^|\x00-\x1f\x7f\u0085\u2028\u2029]{10,400}",
+        rf'entity ::= [^|=;\x00-\x20\x7f] [^|=;\x00-\x1f\x7f\u0085\u2028\u2029]{{0,{LONGEST_NAME - 1}}} "=" type',
+        "type ::= " + any_of(ENTITY_TYPES),
+    ]
+    if request.known:
+        slots += ' (" | replaces " link ("," link)?)? (" | continues " link ("," link)?)?'
+        rules.append("link ::= " + any_of(_letter(fact.number) for fact in _shown(request)))
+    rules.append(f'fact ::= number ("," number){{0,3}} ") " text {slots}')
+    return "\n".join(rules) + "\n"
+
+
+def parse(answer: str, request: ExtractionRequest) -> Extraction:
+    """Read an answer; raise ExtractionError when it is neither facts nor their absence."""
+    lines = [line for line in answer.strip().split("\n") if line.strip()]
+    if lines == [NOTHING]:
+        return Extraction(())
+    facts: dict[str, ExtractedFact] = {}
+    unusable = []
+    for line in lines:
+        fact = _read(line, request)
+        if fact is None:
+            unusable.append(Skipped(one_line(line), "the answer was cut off in this fact"))
+            continue
+        key = fact.text.casefold()
+        first = facts.get(key)
+        facts[key] = fact if first is None else replace(first, sources=once((*first.sources, *fact.sources)))
+    if not facts:
+        raise ExtractionError(f"the extractor gave no facts, nor {NOTHING!r}; the answer begins {answer[:200]!r}")
+    return Extraction(tuple(facts.values()), tuple(unusable))
+
+
+def _said(turn: Turn) -> str:
+    return f"{label(turn.speaker)}: {block(with_dates(turn.text, turn.dates, ' ({})'))}"
+
+
+def _end(text: str) -> str:
+    """The last words of a long text."""
+    if len(text) <= LONGEST_EARLIER:
+        return text
+    return "… " + text[-LONGEST_EARLIER:].partition(" ")[2]
+
+
+def _shown(request: ExtractionRequest) -> Sequence[KnownFact]:
+    return request.known[:MOST_KNOWN]
+
+
+def _letter(number: int) -> str:
+    return ascii_lowercase[number - 1]
+
+
+def _written(fact: ExtractedFact) -> str:
+    line = f"{','.join(map(str, fact.sources))}) {fact.text}"
+    if fact.entities:
+        line += " | " + "; ".join(f"{entity.name}={entity.type}" for entity in fact.entities)
+    for relation, numbers in (("replaces", fact.replaces), ("continues", fact.continues)):
+        if numbers:
+            line += f" | {relation} {','.join(map(_letter, numbers))}"
+    return line
+
+
+def _read(line: str, request: ExtractionRequest) -> ExtractedFact | None:
+    """The fact of a line; None where the line was cut off."""
+    found = _LINE.match(line)
+    text = one_line(found["text"]) if found else ""
+    if found is None or not any(mark.isalnum() for mark in text):
+        return None
+    turns = {turn.number: turn for turn in request.messages if turn.number > 0}
+    sources = once(number for number in map(int, found["from"].split(",")) if number in turns)
+    known = {_letter(fact.number): fact.number for fact in _shown(request)}
+    links: dict[str, tuple[int, ...]] = {}
+    entities: dict[str, NamedEntity] = {}
+    for slot in found["slots"].split(" | ")[1:]:
+        relation, _, letters = slot.partition(" ")
+        if relation in ("replaces", "continues") and "=" not in slot:
+            links[relation] = once(known[letter] for letter in letters.split(",") if letter in known)
+            continue
+        for pair in slot.split("; "):
+            name, _, kind = pair.rpartition("=")
+            if kind in ENTITY_TYPES and name.casefold() in text.casefold():
+                entities.setdefault(name.casefold(), NamedEntity(name, kind))
+    for name in dict.fromkeys(label(turn.speaker) for turn in (*request.window, *request.messages) if _is_name(turn)):
+        if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text):
+            entities.setdefault(name.casefold(), NamedEntity(name, "person"))
+    return ExtractedFact(
+        text,
+        by=turns[sources[0]].speaker if sources else "",
+        sources=sources,
+        when=_day(text, [turns[number] for number in sources]),
+        replaces=links.get("replaces", ()),
+        continues=links.get("continues", ()),
+        entities=tuple(entities.values())[:MOST_ENTITIES],
+    )
+
+
+def _is_name(turn: Turn) -> bool:
+    """Whether a speaker has a name, not only a role."""
+    return label(turn.speaker).casefold() != label(turn.role).casefold()
+
+
+def _day(text: str, turns: Sequence[Turn]) -> str | None:
+    """The first day of the resolved date that a fact repeats."""
+    resolved = [found for turn in turns for found in turn.dates if shown(found) in text]
+    if resolved:
+        return max(resolved, key=lambda found: len(shown(found))).start
+    day = re.search(r"(?<!\d)\d{4}-\d{2}-\d{2}(?!\d)", text)
+    return day[0] if day else None
