@@ -74,6 +74,13 @@ def milliseconds(name: str, seconds: object) -> int:
     return max(1, int(seconds * 1000))
 
 
+def probability(name: str, value: object) -> float:
+    """A number from 0 to 1."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+        raise InvalidInputError(f"{name} is {value!r:.60}, expected a number from 0 to 1.")
+    return float(value)
+
+
 def id_prefix(id: object) -> str:
     """An id, or enough of its beginning."""
     if not isinstance(id, str) or not id.strip() or not id.isascii():

@@ -36,9 +36,13 @@ class Answer:
 
     def confidence(self, text: str) -> float | None:
         """The mean probability of the tokens that spell a fact's text."""
-        spelled = json.dumps(text, ensure_ascii=False)[1:-1].encode()
-        start = b"".join(self.pieces).find(spelled)
-        if start < 0:
+        answer = b"".join(self.pieces)
+        spelled = next(
+            (each for each in (json.dumps(text, ensure_ascii=False)[1:-1].encode(), text.encode()) if each in answer),
+            b"",
+        )
+        start = answer.find(spelled)
+        if not spelled:
             return None
         position = 0
         held = []
@@ -95,6 +99,17 @@ class ChatModel:
         self._model = model
         self._examples: Examples | None = None
         self._read_vocabulary()
+
+    def adapt(self, adapter: Path) -> None:
+        """Put a LoRA adapter on the model, for good; it is freed with the model. Raises ModelError."""
+        held = models.quietly(self.api.llama_adapter_lora_init, self._model, str(adapter).encode())
+        scales = (ctypes.c_float * 1)(1.0)
+        if not held or self.api.llama_set_adapters_lora(
+            self.context, (self.api.llama_adapter_lora_p_ctypes * 1)(held), 1, scales
+        ):
+            raise ModelError(f"llama.cpp cannot put the adapter {adapter} on this model: it is of another shape")
+        self.api.llama_memory_clear(self.api.llama_get_memory(self.context), True)
+        self.kept.clear()
 
     def close(self) -> None:
         self._finalizer()

@@ -204,6 +204,14 @@ def _conversation(path: Path) -> list[Any]:
         return found
 
 
+_min_confidence_option = click.option(
+    "--min-confidence",
+    type=click.FloatRange(0, 1),
+    default=0.0,
+    help="Skip facts that the model is less sure of, 0 to 1.",
+)
+
+
 def _messages(value: Any) -> list[Any]:
     if isinstance(value, dict) and isinstance(value.get("messages"), list):
         value = value["messages"]
@@ -227,19 +235,20 @@ def _messages(value: Any) -> list[Any]:
 @click.option("--metadata", help="A JSON object kept with messages and facts.")
 @click.option("--instructions", help="What the extractor should look for.")
 @click.option("--expires", "expires_at", help="When the facts stop counting, ISO 8601.")
+@_min_confidence_option
 @_scope_options
 @_output_options
 @_db_option
 def add(
     text: str | None, file: Path | None, role: str, name: str | None, observed_at: str | None, extract: Any,
-    kind: str | None, metadata: str | None, instructions: str | None, expires_at: str | None,
+    kind: str | None, metadata: str | None, instructions: str | None, expires_at: str | None, min_confidence: float,
     user_id: str | None, agent_id: str | None, run_id: str | None, as_json: bool, nl: bool, own_db: Path | None,
 ) -> None:  # fmt: skip
     """Store TEXT (- reads stdin) or a conversation, and learn facts from it."""
     if (text is None) == (file is None):
         raise click.UsageError("give either a TEXT (- for stdin) or --file.")
     said: Any = _conversation(file) if file else {"role": role, "name": name, "content": _stdin(text or "")}
-    with _memory(own_db, create=True) as memory:
+    with _memory(own_db, create=True, min_confidence=min_confidence) as memory:
         tell = _progress()
         if tell and extract == "now":
             tell("storing, then extracting facts (a few seconds a turn) ...")
@@ -511,11 +520,12 @@ def entities(
 
 @_command("memlite work --limit 100")
 @click.option("--limit", type=int, help="At most so many batches.")
+@_min_confidence_option
 @_output_options
 @_db_option
-def work(limit: int | None, as_json: bool, nl: bool, own_db: Path | None) -> None:
+def work(limit: int | None, min_confidence: float, as_json: bool, nl: bool, own_db: Path | None) -> None:
     """Extract what is queued and embed what has no vector yet."""
-    with _memory(own_db) as memory:
+    with _memory(own_db, min_confidence=min_confidence) as memory:
         result = memory.work(limit, _progress())
     _notes((*result.notes, *result.failures))
     done = [
@@ -563,7 +573,8 @@ def models(ctx: click.Context, as_json: bool, nl: bool) -> None:
     """Show the models that are found, or pull some."""
     if ctx.invoked_subcommand is not None:
         return
-    from memlite.models import list_models, models_folder
+    from memlite.catalogue import list_models
+    from memlite.models import models_folder
 
     found = list_models()
     rows = [("", "role", "name", "size", "licence", "loads", "where")]
@@ -580,7 +591,10 @@ def models(ctx: click.Context, as_json: bool, nl: bool) -> None:
         for m in found
     ]
     broken = [f"{m.path}: {m.error}" for m in found if m.error]
-    _print(found, found, lambda: [*output.table(rows), *broken] if found else [], as_json, nl)
+    adapted = [f"{m.name}: with the adapter {m.adapter}" for m in found if m.adapter]
+    _print(found, found, lambda: [*output.table(rows), *adapted, *broken] if found else [], as_json, nl)
+    if any(m.used and m.adapter for m in found) and not (as_json or nl):
+        click.echo(_ENGLISH, err=True)
     if not found:
         click.echo(f"no models in {models_folder()}: `memlite models pull default` gets the default ones", err=True)
 
@@ -600,6 +614,52 @@ def models_pull(target: str, role: Any) -> None:
 
     for model in pull_default(tell) if target == "default" else [pull(target, role, tell)]:
         click.echo(f"{model.role}  {model.path}")
+
+
+@main.group("bench", cls=_Group)
+def bench() -> None:
+    """Measure memlite on data with known answers."""
+
+
+@bench.command("extraction", epilog=_example("memlite bench extraction held_out.jsonl --limit 50"))
+@click.argument("path", type=click.Path(exists=True, path_type=Path))
+@click.option("--limit", type=click.IntRange(min=1), help="So many cases, spread evenly.")
+@click.option("--bare", is_flag=True, help="Also the installed model without its adapter, with the general prompt.")
+@click.option("--gguf", "others", multiple=True, type=click.Path(exists=True, path_type=Path), help="Also this model.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object; with several systems under their names.")
+@_answer_errors
+def bench_extraction(path: Path, limit: int | None, bare: bool, others: tuple[Path, ...], as_json: bool) -> None:
+    """How many facts an extractor finds, how many of its facts are right, and what a turn costs.
+
+    PATH: a folder with turns.jsonl and facts.jsonl (LoCoMo), one with labels.jsonl and dataset.*.jsonl, or a file of
+    cases.
+    """
+    from memlite.bench import extraction
+    from memlite.extract import GGUFExtractor, open_extractor
+
+    used = open_extractor()
+    if not isinstance(used, GGUFExtractor):
+        raise InvalidInputError("there is no extractor to measure: `memlite models pull default` gets one")
+    systems = {used.name: used}
+    if bare:
+        systems[f"{used.name} bare"] = GGUFExtractor(used.path, form="general")
+    systems |= {other.stem: GGUFExtractor(other) for other in others}
+    found = extraction(path, systems, limit=limit, tell=_progress() or (lambda line: None))
+    if as_json:
+        first = found[used.name]
+        click.echo(json.dumps(first | {"systems": {name: each for name, each in found.items() if name != used.name}}))
+        return
+    rows = [
+        ("", *found),
+        *((name, *(output.figure(each[name]) for each in found.values())) for name in found[used.name]),
+    ]
+    click.echo("\n".join(output.table(rows)))
+
+
+_ENGLISH = (
+    "the default extractor is trained on English; for other languages a larger model does better: "
+    "`memlite models pull qwen3-1.7b` (multilingual, 1.8 GB)"
+)
 
 
 @_command("memlite doctor")

@@ -22,8 +22,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from string import ascii_lowercase
 
+from memlite import dates
 from memlite.answer import ENTITY_TYPES, MOST_ENTITIES, MOST_FACTS, any_of, once
-from memlite.dates import shown
 from memlite.errors import ExtractionError
 from memlite.prompt import LONGEST_NAME, block, label, one_line, with_dates
 from memlite.records import ExtractedFact, Extraction, ExtractionRequest, KnownFact, NamedEntity, Skipped, Turn
@@ -32,6 +32,10 @@ PROMPT_VERSION = "1-compact"
 SYSTEM = "Write down the facts that last."
 NOTHING = "none"
 
+LEAST_EARLIER, MOST_EARLIER = 2, 6  # messages of the window that are shown, at least (if there are) and at most
+MESSAGES_A_CALL = 8  # new messages shown at once, as many as in training
+LONGEST_PROMPT = 640  # tokens, as in training
+LONGEST_ANSWER = 400  # tokens
 MOST_KNOWN = 4  # known facts shown: each costs some twenty tokens, and seldom does a further one matter
 LONGEST_EARLIER = 240  # characters shown of an earlier message, its end: there stands what the next one answers
 
@@ -44,7 +48,7 @@ def render(request: ExtractionRequest) -> str:
     if request.window:
         lines += ["Earlier:", *(_said(replace(turn, text=_end(turn.text))) for turn in request.window)]
     if request.known:
-        lines += ["Known:", *(f"{_letter(fact.number)}) {one_line(fact.text)}" for fact in _shown(request))]
+        lines += ["Known:", *(f"{_letter(fact.number)}) {one_line(fact.text)}" for fact in shown(request))]
     lines += ["New:", *(f"{turn.number}) {_said(turn)}" for turn in request.messages)]
     return "\n".join(lines)
 
@@ -67,7 +71,7 @@ def grammar(request: ExtractionRequest) -> str:
     ]
     if request.known:
         slots += ' (" | replaces " link ("," link)?)? (" | continues " link ("," link)?)?'
-        rules.append("link ::= " + any_of(_letter(fact.number) for fact in _shown(request)))
+        rules.append("link ::= " + any_of(_letter(fact.number) for fact in shown(request)))
     rules.append(f'fact ::= number ("," number){{0,3}} ") " text {slots}')
     return "\n".join(rules) + "\n"
 
@@ -103,7 +107,8 @@ def _end(text: str) -> str:
     return "… " + text[-LONGEST_EARLIER:].partition(" ")[2]
 
 
-def _shown(request: ExtractionRequest) -> Sequence[KnownFact]:
+def shown(request: ExtractionRequest) -> tuple[KnownFact, ...]:
+    """The known facts that are shown: the nearest."""
     return request.known[:MOST_KNOWN]
 
 
@@ -129,7 +134,7 @@ def _read(line: str, request: ExtractionRequest) -> ExtractedFact | None:
         return None
     turns = {turn.number: turn for turn in request.messages if turn.number > 0}
     sources = once(number for number in map(int, found["from"].split(",")) if number in turns)
-    known = {_letter(fact.number): fact.number for fact in _shown(request)}
+    known = {_letter(fact.number): fact.number for fact in shown(request)}
     links: dict[str, tuple[int, ...]] = {}
     entities: dict[str, NamedEntity] = {}
     for slot in found["slots"].split(" | ")[1:]:
@@ -162,8 +167,8 @@ def _is_name(turn: Turn) -> bool:
 
 def _day(text: str, turns: Sequence[Turn]) -> str | None:
     """The first day of the resolved date that a fact repeats."""
-    resolved = [found for turn in turns for found in turn.dates if shown(found) in text]
+    resolved = [found for turn in turns for found in turn.dates if dates.shown(found) in text]
     if resolved:
-        return max(resolved, key=lambda found: len(shown(found))).start
+        return max(resolved, key=lambda found: len(dates.shown(found))).start
     day = re.search(r"(?<!\d)\d{4}-\d{2}-\d{2}(?!\d)", text)
     return day[0] if day else None

@@ -28,6 +28,7 @@ from memlite.models import (
     DefaultModel,
     ModelFile,
     Role,
+    digest,
     is_gguf,
     metadata,
     model_file,
@@ -35,7 +36,6 @@ from memlite.models import (
     note_of,
     package_folder,
     role_of,
-    digest,
 )
 
 Report = Callable[[str], None]

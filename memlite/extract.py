@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from memlite import verbatim
+from memlite import compact, forms, ground, verbatim
 from memlite.answer import MOST_FACTS, grammar, once, parse
 from memlite.chat import ChatModel
 from memlite.errors import ExtractionError, InvalidInputError, ModelError
@@ -28,8 +28,8 @@ class GGUFExtractor:
 
     The model is loaded by the first extraction. Longer inputs than `n_ctx` holds are split. With
     `greedy_first=False` the grammar masks the whole vocabulary at every token: the same answers, only slower.
-    quotes: whether facts keep the words of the conversation (see verbatim.py); None: only of a model so small that
-    it would invent.
+    form: how the model is asked and answers, and adapter: a LoRA adapter on it; None is what the table in forms.toml
+    says of this file.
     """
 
     def __init__(
@@ -40,7 +40,8 @@ class GGUFExtractor:
         n_threads: int = 1,
         max_answer_tokens: int = 768,
         greedy_first: bool = True,
-        quotes: bool | None = None,
+        form: forms.Form | None = None,
+        adapter: str | os.PathLike[str] | None = None,
     ) -> None:
         if n_threads < 1 or max_answer_tokens < 32:
             raise InvalidInputError(
@@ -51,7 +52,9 @@ class GGUFExtractor:
         self.n_threads = n_threads
         self.max_answer_tokens = max_answer_tokens
         self.greedy_first = greedy_first
-        self.quotes = quotes
+        self.form = form
+        self.adapter = None if adapter is None else Path(adapter)
+        self._earliest: Turn | None = None  # where the window began that the model saw last
         self._lock = threading.Lock()
         self._loaded: ChatModel | None = None
         self._inherited: list[ChatModel] = []
@@ -63,7 +66,8 @@ class GGUFExtractor:
 
     @property
     def prompt_version(self) -> str:
-        return verbatim.PROMPT_VERSION if self.quotes else PROMPT_VERSION
+        versions = {"quotes": verbatim.PROMPT_VERSION, "compact": compact.PROMPT_VERSION}
+        return versions.get(self.form or "", PROMPT_VERSION)
 
     def extract(self, request: ExtractionRequest) -> Extraction:
         """Return the facts of the new messages; raise ExtractionError when the model gives no usable answer."""
@@ -71,12 +75,16 @@ class GGUFExtractor:
             return Extraction(())
         with self._lock:
             loaded = self._load()
-            if self.quotes:
+            if self.form == "quotes":
                 parts = _split(request, loaded.n_ctx, lambda part: self._quote_tokens(loaded, part), QUOTES_A_CALL)
+            elif self.form == "compact":
+                request = replace(request, window=self._recent(request.window), known=compact.shown(request))
+                room = compact.LONGEST_PROMPT
+                parts = _split(request, room, lambda part: len(self._prompt(loaded, part)), compact.MESSAGES_A_CALL)
             else:
                 room = loaded.n_ctx - self.max_answer_tokens
                 parts = _split(request, room, lambda part: len(self._prompt(loaded, part)))
-            return _merged([self._ask(loaded, part) for part in parts])
+            return replace(_merged([self._ask(loaded, part) for part in parts]), notes=self._notes(request))
 
     def close(self) -> None:
         """Free the model. A later extraction loads it again."""
@@ -87,15 +95,51 @@ class GGUFExtractor:
 
     def _load(self) -> ChatModel:
         if self._loaded is None:
-            self._loaded = ChatModel(self.path, self.n_ctx, self.n_threads)
-            if self.quotes is None:
-                self.quotes = self._loaded.parameters < verbatim.SMALL
+            loaded = ChatModel(self.path, self.n_ctx, self.n_threads)
+            try:
+                self._take_form(loaded)
+            except BaseException:
+                loaded.close()
+                raise
+            self._loaded = loaded
         return self._loaded
+
+    def _take_form(self, loaded: ChatModel) -> None:
+        """Settle how the model is asked, and put its adapter on."""
+        if self.form is None:
+            entry = forms.choose(self.path, loaded.parameters)
+            self.form, self.adapter = entry.form, self.adapter or entry.adapter
+        if self.adapter is not None:
+            forms.check_adapter(self.adapter, self.path, self.prompt_version)
+            loaded.adapt(self.adapter)
+
+    def _notes(self, request: ExtractionRequest) -> tuple[str, ...]:
+        """What was asked of a model that cannot heed it."""
+        if not request.instructions.strip() or self.form == "general":
+            return ()
+        return (
+            f"{self.name} is too small to heed instructions, and learnt as without them; a larger model heeds them "
+            "(`memlite models pull qwen3-1.7b`)",
+        )
+
+    def _recent(self, window: Sequence[Turn]) -> tuple[Turn, ...]:
+        """The newest of the window. It begins where it began last time, until too much has been said since.
+
+        The model then still has most of it in its cache, and evaluates only what was said since.
+        """
+        begins = next((at for at, turn in enumerate(window) if turn == self._earliest), None)
+        if begins is None or len(window) - begins > compact.MOST_EARLIER:
+            begins = max(0, len(window) - compact.LEAST_EARLIER)
+        recent = tuple(window[begins:])
+        self._earliest = recent[0] if recent else None
+        return recent
 
     def _ask(self, loaded: ChatModel, part: ExtractionRequest) -> Extraction:
         """One structured call. Where it fails: once more without context, with short texts, so that one fits."""
-        if self.quotes:
+        if self.form == "quotes":
             return self._quote(loaded, part)
+        if self.form == "compact":
+            return self._line(loaded, part)
         try:
             return self._call(loaded, part, grammar(part, most_facts=_most_facts(part)))
         except ExtractionError:
@@ -114,6 +158,15 @@ class GGUFExtractor:
         facts = tuple(replace(fact, confidence=answer.confidence(fact.text)) for fact in read.facts)
         return Extraction(_one_type(facts), read.unusable, len(prompt), answer.evaluated, len(answer.pieces))
 
+    def _line(self, loaded: ChatModel, part: ExtractionRequest) -> Extraction:
+        """One call in which a trained model writes a line a fact."""
+        prompt = self._prompt(loaded, part)
+        budget = min(compact.LONGEST_ANSWER, loaded.n_ctx - len(prompt))
+        answer = loaded.answer(prompt, compact.grammar(part), budget, self.greedy_first)
+        read = compact.parse(answer.text, part)
+        facts = tuple(replace(fact, confidence=answer.confidence(fact.text)) for fact in read.facts)
+        return Extraction(_one_type(facts), read.unusable, len(prompt), answer.evaluated, len(answer.pieces))
+
     def _quote_tokens(self, loaded: ChatModel, part: ExtractionRequest) -> int:
         """The tokens of a prompt and of the longest answer to it, in which every sentence is quoted."""
         kept = verbatim.sentences(part)
@@ -122,7 +175,9 @@ class GGUFExtractor:
         return len(self._prompt(loaded, part)) + loaded.count(texts) + slots
 
     def _prompt(self, loaded: ChatModel, part: ExtractionRequest) -> list[int]:
-        if not self.quotes:
+        if self.form == "compact":
+            return loaded.prompt(compact.SYSTEM, (), compact.render(part))
+        if self.form != "quotes":
             system, user = render(part)
             return loaded.prompt(system, EXAMPLES, user)
         # What a pronoun needs of the window is in the grammar, and a quoted fact links to no known one.
@@ -249,7 +304,8 @@ def _split(
 ) -> list[ExtractionRequest]:
     """The request in parts of at most `room` tokens and `most` messages, within a message only when it must be.
 
-    A message keeps its number in every part. What came before a part is its window, as far as there is room.
+    A message keeps its number in every part. What came before a part is its window, as far as there is room. A part
+    ends where the topic changes, if it changes in its second half.
     """
     turns = [turn for turn in request.messages if turn.number > 0]
     parts: list[ExtractionRequest] = []
@@ -263,10 +319,25 @@ def _split(
                 turns[:1] = _halves(turns[0], room, tokens(replace(part, messages=(replace(turns[0], text="-"),))))
                 continue
             fitting = 1
+        if fitting < len(turns):
+            fitting = _topic_end(turns, fitting)
         parts.append(replace(part, messages=tuple(turns[:fitting])))
         before += [replace(turn, number=0) for turn in turns[:fitting]]
         del turns[:fitting]
     return parts
+
+
+def _topic_end(turns: Sequence[Turn], most: int) -> int:
+    """How many turns to take, at most `most` and at least half of them: up to where the words change most."""
+
+    def shared(cut: int) -> float:
+        before, after = (
+            {word for turn in part for word in ground.content_words(turn.text)}
+            for part in (turns[max(0, cut - 2) : cut], turns[cut : cut + 2])
+        )
+        return len(before & after) / max(1, min(len(before), len(after)))
+
+    return min(range(most, max(1, most // 2) - 1, -1), key=shared)
 
 
 def _fitting(

@@ -13,7 +13,7 @@ from typing import Any
 
 import apsw
 
-from memlite import batches, dates, entities, facts, ground, history, instants, messages, scopes, vectors
+from memlite import batches, dates, entities, facts, ground, history, instants, messages, scopes, vectors, worth
 from memlite.db import Database
 from memlite.errors import ExtractionError, InvalidInputError, ModelError
 from memlite.facts import NewFact
@@ -52,11 +52,12 @@ class Candidate:
 
 @dataclass(slots=True)
 class Learnt:
-    """What came of one batch: row ids of new facts, what was skipped and why, milliseconds of each step."""
+    """What came of one batch: row ids of new facts, what was skipped and why, milliseconds of each step, notes."""
 
     facts: list[int] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
     timings: dict[str, float] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
 
 @contextmanager
@@ -69,7 +70,14 @@ def timed(timings: dict[str, float], step: str) -> Iterator[None]:
         timings[step] = timings.get(step, 0.0) + (time.perf_counter() - start) * 1000
 
 
-def learn(database: Database, semantic: Semantic, extractor: Extractor, batch: batches.Batch, worker: str) -> Learnt:
+def learn(
+    database: Database,
+    semantic: Semantic,
+    extractor: Extractor,
+    batch: batches.Batch,
+    worker: str,
+    min_confidence: float,
+) -> Learnt:
     """Extract a claimed batch and store its facts. Raises ModelError or ClaimLostError; then nothing is stored."""
     learnt = Learnt()
     with timed(learnt.timings, "read"):
@@ -87,13 +95,10 @@ def learn(database: Database, semantic: Semantic, extractor: Extractor, batch: b
         with timed(learnt.timings, "extract"):
             extraction = _ask(extractor, request)
         with timed(learnt.timings, "ground"):
-            learnt.skipped += extraction.unusable
-            for fact in extraction.facts:
-                reasons = ground.ungrounded(fact, request)
-                if reasons:
-                    learnt.skipped.append(Skipped(fact.text, "not grounded: " + "; ".join(reasons)))
-                else:
-                    candidates.append(_candidate(fact, turns, window, known, request, batch, extractor))
+            kept, skipped = accepted(extraction, request, min_confidence)
+            learnt.skipped += skipped
+            learnt.notes += extraction.notes
+            candidates += [_candidate(fact, turns, window, known, request, batch, extractor) for fact in kept]
     with timed(learnt.timings, "embed_facts"):
         made = embed_candidates(semantic, candidates)
     with timed(learnt.timings, "write"), database.write() as db:
@@ -102,6 +107,26 @@ def learn(database: Database, semantic: Semantic, extractor: Extractor, batch: b
         store(db, scope, batch.id, candidates, learnt, made, extractor.name, across_runs=True)
         batches.finish(db, batch.id)
     return learnt
+
+
+def accepted(
+    extraction: Extraction, request: ExtractionRequest, min_confidence: float = 0.0
+) -> tuple[list[ExtractedFact], list[Skipped]]:
+    """The facts of an answer that may be stored, and the others, each with the reason why not."""
+    kept: list[ExtractedFact] = []
+    skipped = list(extraction.unusable)
+    for fact in extraction.facts:
+        if reasons := ground.ungrounded(fact, request):
+            reason = "not grounded: " + "; ".join(reasons)
+        elif fact.confidence is not None and fact.confidence < min_confidence:
+            reason = f"its confidence is {fact.confidence}, below {min_confidence}"
+        else:
+            reason = worth.unworthy(fact, request) or ""
+        if reason:
+            skipped.append(Skipped(fact.text, reason))
+        else:
+            kept.append(fact)
+    return kept, skipped
 
 
 def _ask(extractor: Extractor, request: ExtractionRequest) -> Extraction:
@@ -362,8 +387,10 @@ def _candidate(
     cited = [turns[number] for number in fact.sources if number in turns] or list(turns.values())
     last = max((message for _, message in cited), key=lambda message: message.observed_at)
     at, offset = instants.read(last.observed_at, None, "observed_at")
-    # A sentence quoted from the window, or from another new message, is a source as well.
-    quoted = [id_ for id_, message in (*window, *turns.values()) if quotes(fact.text, message.content)]
+    # What is quoted from the window, or from another new message, has its source there as well; so has a name.
+    shown = [*window, *turns.values()]
+    quoted = [id_ for id_, message in shown if quotes(fact.text, message.content)]
+    naming = _naming(fact, [message for _, message in cited], shown)
     start, end, precision = _event(fact, request)
     replaced = [known[n - 1] for n in fact.replaces if 0 < n <= len(known)]
     new = NewFact(
@@ -374,7 +401,7 @@ def _candidate(
         kind=batch.kind,
         metadata=batch.metadata,
         entities=fact.entities,
-        sources=tuple(sorted({*quoted, *(id_ for id_, _ in cited)})),
+        sources=tuple(sorted({*quoted, *naming, *(id_ for id_, _ in cited)})),
         confidence=fact.confidence,
         model=extractor.name,
         prompt_version=extractor.prompt_version,
@@ -388,6 +415,14 @@ def _candidate(
         replaces=tuple(id_ for id_, text in replaced if may_replace(text, fact.text)),
         continues=tuple(known[n - 1][0] for n in fact.continues if 0 < n <= len(known)),
     )
+
+
+def _naming(fact: ExtractedFact, cited: Sequence[Message], shown: Sequence[tuple[int, Message]]) -> Iterator[int]:
+    """For each name of a fact that no cited message says: the latest shown message that does: it says who "she" is."""
+    said = fold(" ".join(message.content for message in cited))
+    for name in {*(entity.name for entity in fact.entities), *ground.mentioned_names(fact.text)}:
+        if fold(name) not in said:
+            yield from [id_ for id_, message in shown if fold(name) in fold(message.content)][-1:]
 
 
 def may_replace(old: str, new: str) -> bool:

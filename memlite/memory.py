@@ -79,7 +79,8 @@ class Memory:
     none. embedder: a GGUF file, "sentence-transformers/NAME", an object with `embed`, None for the one that
     `memlite models` shows, False for none. extractor: likewise a GGUF chat model. timezone: of naive times,
     an IANA name or a tzinfo; by default the machine's. n_threads: for both models. lease_seconds: how long a
-    worker may take for one batch before another may try.
+    worker may take for one batch before another may try. min_confidence: 0 to 1, the mean probability of a fact's words
+    below which it is skipped; 0 keeps all.
 
     Usable from any thread and after a fork. Raises FileError where the file cannot be used and ModelError
     where a model that was asked for cannot.
@@ -94,9 +95,11 @@ class Memory:
         timezone: str | tzinfo | None = None,
         n_threads: int = 1,
         lease_seconds: float = 600.0,
+        min_confidence: float = 0.0,
     ) -> None:
         self._zone = arguments.zone(timezone)
         self._lease_ms = arguments.milliseconds("lease_seconds", lease_seconds)
+        self._min_confidence = arguments.probability("min_confidence", min_confidence)
         n_threads = arguments.threads(n_threads)
         self._database = Database(path if path is not None else default_path())
         try:
@@ -588,7 +591,7 @@ class Memory:
         """Extract a claimed batch; return the reason when it goes back to the queue."""
         assert self._extractor is not None
         try:
-            found = learn.learn(self._database, self._semantic, self._extractor, batch, worker)
+            found = learn.learn(self._database, self._semantic, self._extractor, batch, worker, self._min_confidence)
         except ModelError as error:
             self._release(batch, worker, str(error))
             return str(error)
@@ -599,6 +602,7 @@ class Memory:
             raise
         learnt.facts, learnt.skipped = found.facts, learnt.skipped + found.skipped
         learnt.timings.update(found.timings)
+        learnt.notes = found.notes
         return None
 
     def _release(self, batch: batches.Batch, worker: str, error: str) -> None:
@@ -618,7 +622,7 @@ class Memory:
             skipped=tuple(learnt.skipped),
             messages=tuple(stored),
             reason=reason if state == "queued" else None,
-            notes=self._notes(False) + ((reason,) if reason and state != "queued" else ()),
+            notes=self._notes(False) + learnt.notes + ((reason,) if reason and state != "queued" else ()),
             timings={step: round(ms, 2) for step, ms in learnt.timings.items()},
         )
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-import json
 import os
 import struct
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -38,20 +37,6 @@ class ModelFile:
     path: Path
     origin: str
     size: int
-
-
-@dataclass(frozen=True, slots=True)
-class ListedModel:
-    """One line of `memlite models`. error: None when llama.cpp loads the file, else why it does not."""
-
-    role: Role
-    name: str
-    path: Path
-    origin: str
-    size: int
-    licence: str
-    used: bool
-    error: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,25 +132,8 @@ def find(role: Role, explicit: str | Path | None = None) -> ModelFile | None:
         return None
     if chosen:
         return _given(role, Path(chosen), "environment", f"{variable} in the environment")
-    usable = (model for model in _installed(role) if is_gguf(model.path))
+    usable = (model for model in installed(role) if is_gguf(model.path))
     return next(usable, None)
-
-
-def list_models() -> list[ListedModel]:
-    """Every model that was found; each is loaded once through llama.cpp to know that it can be."""
-    listed: list[ListedModel] = []
-    for role in ROLES:
-        models = list(_installed(role))
-        try:
-            used = find(role)
-        except ModelMissingError as problem:
-            used = None
-            path = Path(os.environ[f"MEMLITE_{role.upper()}"]).expanduser()
-            listed.append(ListedModel(role, path.name, path, "environment", 0, "", False, str(problem)))
-        if used and used.origin == "environment":
-            models.insert(0, used)
-        listed += [_listed(model, model == used) for model in models]
-    return listed
 
 
 def metadata(path: Path) -> dict[str, str | int | float | bool]:
@@ -211,7 +179,7 @@ def _given(role: Role, path: Path, origin: str, said_by: str) -> ModelFile:
     )
 
 
-def _installed(role: Role) -> Iterator[ModelFile]:
+def installed(role: Role) -> Iterator[ModelFile]:
     """What lies in the models folder and in packages, in the order of preference, broken files too."""
     default = DEFAULTS[role]
     kept = models_folder() / role
@@ -245,32 +213,6 @@ def embedder_name(path: Path) -> str:
         return str(metadata(path).get("general.name") or path.stem)
     except (ModelError, OSError):
         return path.stem
-
-
-def _listed(model: ModelFile, used: bool) -> ListedModel:
-    return ListedModel(
-        role=model.role,
-        name=model.name,
-        path=model.path,
-        origin=model.origin,
-        size=model.size,
-        licence=_licence(model),
-        used=used,
-        error=load_error(model.path),
-    )
-
-
-def _licence(model: ModelFile) -> str:
-    """The licence in the file, else in the note that `pull` left beside it, else ""."""
-    try:
-        said = metadata(model.path).get("general.license")
-        if said:
-            return str(said)
-        note = json.loads(note_of(model.path).read_text(encoding="utf-8"))
-        return str(note.get("licence") or "")
-    except (ModelError, OSError, ValueError):
-        default = DEFAULTS[model.role]
-        return default.licence if model.path.name == default.file else ""
 
 
 def is_gguf(path: Path) -> bool:
@@ -376,7 +318,6 @@ def load(path: Path) -> Any:
     `llama_cpp.Llama` is not used: while it loads it points the process's stdout and stderr at /dev/null, so
     another thread's output (an MCP answer, say) would vanish. Here its log is listened to instead.
     """
-    global _listener
     import ctypes
 
     llama_cpp = llama()
@@ -389,6 +330,27 @@ def load(path: Path) -> Any:
     if b"AMX_INT8 = 1" in llama_cpp.llama_print_system_info():
         # Compiled by gcc 12, ggml's AMX code loads a broken tile configuration: a SIGSEGV if quantised.
         params.use_extra_bufts = False
+    model, errors = _listened(llama_cpp.llama_model_load_from_file, str(path).encode("utf-8"), params)
+    if not model:
+        reason = f": {errors[0]}" if errors else ""
+        raise ModelError(
+            f"llama.cpp cannot load {path}{reason}; an incomplete file cannot be loaded, nor one that needs a newer "
+            "llama-cpp-python: fetch it again, or pip install -U 'memlite[local]'"
+        )
+    return model
+
+
+def quietly(call: Callable[..., Any], *arguments: Any) -> Any:
+    """The result of a call into llama.cpp, without what it would print."""
+    return _listened(call, *arguments)[0]
+
+
+def _listened(call: Callable[..., Any], *arguments: Any) -> tuple[Any, list[str]]:
+    """The result of a call into llama.cpp, and the errors that it would have printed."""
+    global _listener
+    import ctypes
+
+    llama_cpp = llama()
     with _loading:
         if _listener is None:
             _listener = llama_cpp.llama_log_callback(
@@ -399,17 +361,10 @@ def load(path: Path) -> Any:
         _said.clear()
         llama_cpp.llama_log_set(_listener, ctypes.c_void_p())
         try:
-            model = llama_cpp.llama_model_load_from_file(str(path).encode("utf-8"), params)
+            result = call(*arguments)
         finally:
             llama_cpp.llama_log_set(before, data)
-        errors = [line.strip() for line in "".join(_said).splitlines() if "error" in line.lower()]
-    if not model:
-        reason = f": {errors[0]}" if errors else ""
-        raise ModelError(
-            f"llama.cpp cannot load {path}{reason}; an incomplete file cannot be loaded, nor one that needs a newer "
-            "llama-cpp-python: fetch it again, or pip install -U 'memlite[local]'"
-        )
-    return model
+        return result, [line.strip() for line in "".join(_said).splitlines() if "error" in line.lower()]
 
 
 def load_error(path: Path) -> str | None:

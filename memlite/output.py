@@ -170,6 +170,11 @@ def table(rows: Iterable[Sequence[str]]) -> list[str]:
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
 
 
+def figure(value: Any) -> str:
+    """A measured number as a table shows it; a dash where it was not measured."""
+    return "-" if value is None else f"{value:.3f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
+
+
 def counted(number: int, one: str, several: str = "") -> str:
     """ "1 fact", "2 facts"."""
     return f"{number} {one if number == 1 else several or one + 's'}"

@@ -290,13 +290,18 @@ class ExtractedFact:
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """The extractor's answer: facts (perhaps none), what of it was unusable, and what it cost in tokens."""
+    """The extractor's answer: facts (perhaps none), what of it was unusable, and what it cost in tokens.
+
+    evaluated_tokens: of the prompt and the answer together, without what the cache still held. notes: what was asked
+    and could not be heeded.
+    """
 
     facts: tuple[ExtractedFact, ...]
     unusable: tuple[Skipped, ...] = ()
     prompt_tokens: int = 0
     evaluated_tokens: int = 0
     answer_tokens: int = 0
+    notes: tuple[str, ...] = ()
 
 
 class Extractor(Protocol):

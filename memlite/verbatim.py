@@ -20,7 +20,6 @@ from memlite.records import ExtractionRequest, Turn
 from memlite.sentences import split
 
 PROMPT_VERSION = "1-verbatim"
-SMALL = 500_000_000  # parameters below which a model without an adapter quotes
 
 _LEAST_WORDS = 3  # content words of a sentence that a message is not left without
 _SMALL_TALK_WORDS = 5  # content words from which a sentence that begins like small talk may say something

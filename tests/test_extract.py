@@ -467,7 +467,7 @@ def path(models: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def model(path: Path) -> Iterator[GGUFExtractor]:
-    extractor = GGUFExtractor(path, quotes=False, max_answer_tokens=160)
+    extractor = GGUFExtractor(path, form="general", max_answer_tokens=160)
     yield extractor
     extractor.close()
 
@@ -599,7 +599,7 @@ def test_one_call_gives_an_answer_in_the_right_form(model: GGUFExtractor, talk: 
 
 def test_checking_the_likeliest_token_first_gives_the_answers_of_masking_always(path: Path) -> None:
     quick, thorough = (
-        GGUFExtractor(path, quotes=False, max_answer_tokens=96, greedy_first=first) for first in (True, False)
+        GGUFExtractor(path, form="general", max_answer_tokens=96, greedy_first=first) for first in (True, False)
     )
     for talk in (TALK, VARIED["emoji"]):
         assert quick.extract(talk) == thorough.extract(talk)
@@ -630,7 +630,7 @@ def test_control_tokens_are_never_written(model: GGUFExtractor) -> None:
 
 
 def test_a_long_input_is_asked_in_parts_that_all_fit(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    extractor = GGUFExtractor(path, quotes=False, n_ctx=1400, max_answer_tokens=64)
+    extractor = GGUFExtractor(path, form="general", n_ctx=1400, max_answer_tokens=64)
     asked: list[ExtractionRequest] = []
 
     def ask(loaded: ChatModel, part: ExtractionRequest) -> Extraction:
@@ -653,11 +653,11 @@ def test_a_long_input_is_asked_in_parts_that_all_fit(path: Path, monkeypatch: py
 
 def test_a_context_too_small_for_the_prompt_is_an_error_that_names_n_ctx(path: Path) -> None:
     with pytest.raises(ModelError, match="n_ctx"):
-        GGUFExtractor(path, quotes=False, n_ctx=1024).extract(TALK)
+        GGUFExtractor(path, form="general", n_ctx=1024).extract(TALK)
 
 
 def test_the_context_is_at_most_the_model_s_own(path: Path) -> None:
-    extractor = GGUFExtractor(path, quotes=False, n_ctx=100_000)
+    extractor = GGUFExtractor(path, form="general", n_ctx=100_000)
     assert extractor._load().n_ctx == 8192
     extractor.close()
 
@@ -678,7 +678,7 @@ def test_an_unusable_answer_is_asked_for_once_more_and_then_an_error(
 
 
 def test_an_answer_that_is_cut_off_at_once_is_an_error_not_an_empty_list(path: Path) -> None:
-    extractor = GGUFExtractor(path, quotes=False, max_answer_tokens=32)
+    extractor = GGUFExtractor(path, form="general", max_answer_tokens=32)
     extractor.max_answer_tokens = 8
     with pytest.raises(ExtractionError, match=r'begins .\{"facts":'):
         extractor.extract(TALK)
@@ -711,7 +711,7 @@ from datetime import datetime
 from memlite.extract import GGUFExtractor
 from memlite.records import ExtractionRequest, Turn
 talk = ExtractionRequest((Turn(1, "user", "user", "My dog Bo is 3.", datetime(2025, 5, 12)),))
-extractor = GGUFExtractor(sys.argv[1], quotes=False, max_answer_tokens=64)
+extractor = GGUFExtractor(sys.argv[1], form="general", max_answer_tokens=64)
 here = [fact.text for fact in extractor.extract(talk).facts]
 extractor._lock.acquire()  # as if another thread were extracting at the fork
 child = os.fork()

@@ -203,7 +203,7 @@ class TestList:
     def test_each_model_is_listed_with_its_licence_and_whether_it_is_used(self, pulled, monkeypatch):
         monkeypatch.delenv("MEMLITE_EMBEDDER", raising=False)
         monkeypatch.delenv("MEMLITE_EXTRACTOR", raising=False)
-        listed = {model.path.name: model for model in model_files.list_models()}
+        listed = {model.path.name: model for model in catalogue.list_models()}
         minilm, smollm = listed[MINILM.file], listed[SMOLLM.file]
         assert (minilm.role, minilm.name, minilm.licence) == ("embedder", "all-MiniLM-L6-v2", "apache-2.0")
         assert (smollm.role, smollm.name, smollm.licence) == (
@@ -217,7 +217,7 @@ class TestList:
         gguf(folder / "embedder" / "hollow.gguf", "bert")
         (folder / "extractor").mkdir()
         (folder / "extractor" / "page.gguf").write_text("<html>not found</html>")
-        hollow, page = model_files.list_models()
+        hollow, page = catalogue.list_models()
         assert hollow.used
         assert "llama.cpp cannot load" in hollow.error
         assert "error" in hollow.error
@@ -228,7 +228,7 @@ class TestList:
 
     def test_a_wrong_path_in_the_environment_is_a_line_of_the_list(self, folder, tmp_path, monkeypatch):
         monkeypatch.setenv("MEMLITE_EMBEDDER", str(tmp_path / "gone.gguf"))
-        (line,) = model_files.list_models()
+        (line,) = catalogue.list_models()
         assert (line.origin, line.used) == ("environment", False)
         assert "does not exist" in line.error
 

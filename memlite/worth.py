@@ -1,0 +1,45 @@
+"""Whether a fact is worth keeping, as far as a rule can tell: no question, no small talk, nothing known already."""
+
+from __future__ import annotations
+
+import re
+
+from memlite import ground
+from memlite.records import ExtractedFact, ExtractionRequest
+
+_SMALL_TALK = frozenset(
+    "hi hello hey bye goodbye thanks thank welcome sure ok okay wow great nice cool good glad happy sorry please help "
+    "helping helps congratulations congrats luck morning evening afternoon night day weekend wonderful awesome amazing "
+    "fantastic lovely hope hopes wish wishes wishing greeted greets greeting thanked congratulated congratulates proud "
+    "agree agrees agreed looks look sounds sound talk chat later soon forward hear hearing know question questions "
+    "answer answers".split()
+)
+_NEGATION = re.compile(r"\b(?:not|no|never|none|without|longer|\w+n['’]t|cannot|stopped|quit)\b", re.IGNORECASE)
+
+
+def unworthy(fact: ExtractedFact, request: ExtractionRequest) -> str | None:
+    """Why a fact is not kept, or None."""
+    if fact.text.rstrip("\"”’') ").endswith(("?", "？")):
+        return "it is a question"
+    speakers = " ".join(turn.speaker for turn in (*request.messages, *request.window))
+    names = {ground.fold(word) for word in re.findall(r"\w+", speakers)}
+    words = {ground.fold(word) for word in ground.content_words(fact.text)} - names
+    if words and words <= _SMALL_TALK and not re.search(r"\d", fact.text):
+        return "it is small talk"
+    if not (fact.replaces or fact.continues):
+        for known in request.known:
+            if _says_no_more(fact.text, words, known.text):
+                return f"it is known: {known.text}"
+    return None
+
+
+def _says_no_more(text: str, words: set[str], known: str) -> bool:
+    """Whether every word of weight and every number stands in the known fact, said or denied alike."""
+    told = {ground.fold(word) for word in ground.content_words(known)}
+    numbers = set(re.findall(r"\d+", text))
+    return (
+        len(words) > 1
+        and words <= told
+        and numbers <= set(re.findall(r"\d+", known))
+        and bool(_NEGATION.search(text)) == bool(_NEGATION.search(known))
+    )

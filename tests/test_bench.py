@@ -1,0 +1,155 @@
+"""The measure of extraction: its cases, what counts as right, and a run over a made-up extractor."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pytest
+
+from memlite import bench, dates
+from memlite.errors import ExtractionError, InvalidInputError
+from memlite.records import ExtractedFact, Extraction, ExtractionRequest, KnownFact, NamedEntity, Turn
+
+NOON = datetime(2025, 5, 12, 12, tzinfo=timezone.utc)
+
+
+def turn(number: int, name: str, text: str) -> Turn:
+    return Turn(number, "user", name, text, NOON, dates.resolve(text, NOON))
+
+
+MOVE = bench.Case(
+    ExtractionRequest(
+        (turn(1, "Ann", "I moved from Lisbon to Porto yesterday."), turn(2, "Bob", "Wow!")),
+        known=(KnownFact(1, "Ann lives in Lisbon."),),
+    ),
+    (
+        ExtractedFact(
+            "Ann moved from Lisbon to Porto on 2025-05-11.",
+            sources=(1,),
+            replaces=(1,),
+            entities=(NamedEntity("Lisbon", "place"), NamedEntity("Porto", "place")),
+        ),
+    ),
+    (NamedEntity("Lisbon", "place"), NamedEntity("Porto", "place")),
+    linked=True,
+)
+TALK = bench.Case(ExtractionRequest((turn(1, "Ann", "Hi!"), turn(2, "Bob", "Hello!"))), (), (), linked=True)
+
+
+class Told:
+    """An extractor that answers what it was told, by the first message."""
+
+    name = "told"
+    prompt_version = "1"
+
+    def __init__(self, *answers: tuple[ExtractedFact, ...]) -> None:
+        self.answers = list(answers)
+
+    def extract(self, request: ExtractionRequest) -> Extraction:
+        facts = self.answers.pop(0)
+        if not facts and request == MOVE.request:
+            raise ExtractionError("no idea")
+        return Extraction(facts, prompt_tokens=9, evaluated_tokens=7, answer_tokens=4)
+
+
+def figures(*answers: tuple[ExtractedFact, ...]) -> dict[str, object]:
+    told = Told(*answers)
+    cases = [MOVE, TALK][: len(answers)]
+    return bench.figures(cases, [bench.answer(told, case) for case in cases], lambda one, other: float(one == other))
+
+
+def test_a_perfect_answer_has_perfect_figures() -> None:
+    assert MOVE.facts is not None
+    found = figures(MOVE.facts, ())
+    right = ("recall", "recall_by_words", "recall_by_meaning", "precision", "f1", "empty_right", "entity_f1", "dates_right")
+    assert {name: found[name] for name in (*right, "replaces_right", "valid", "grounded")} == dict.fromkeys(
+        (*right, "replaces_right", "valid", "grounded"), 1.0
+    )
+    assert (found["n"], found["invented"], found["facts_a_turn"]) == (2, 0, 0.5)
+    assert (found["prompt_tokens"], found["evaluated_tokens"], found["answer_tokens"]) == (9, 3, 4)
+
+
+def test_the_wrong_message_date_link_and_entity_are_seen() -> None:
+    (gold,) = MOVE.facts or ()
+    assert figures((replace(gold, sources=(2,)),))["recall"] == 0
+    wrong = replace(gold, text="Ann moved from Lisbon to Porto.", replaces=(), entities=(NamedEntity("Porto", "person"),))
+    found = figures((wrong,))
+    assert (found["recall"], found["dates_right"], found["replaces_right"], found["entity_f1"]) == (1.0, 0.0, 0.0, 0.0)
+
+
+def test_a_failure_is_no_empty_answer() -> None:
+    found = figures(())
+    assert (found["valid"], found["recall"], found["precision"]) == (0.0, 0.0, None)
+
+
+def test_what_the_pipeline_drops_does_not_count_as_given() -> None:
+    found = figures((ExtractedFact("Ann moved to Berlin.", sources=(1,)),))
+    assert (found["facts_a_turn"], found["dropped"], found["invented"]) == (0.0, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "made_up"),
+    [
+        ("Ann moved from Lisbon to Porto on 2025-05-11.", []),
+        ("Ann moved to Porto with Clara.", ["Clara"]),
+        ("Ann paid 300 for it.", ["300"]),
+        ("Ann moved on 2025-05-13.", ["2025-05-13"]),
+        ("The user moved.", []),
+    ],
+)
+def test_a_plain_search_finds_what_was_made_up(text: str, made_up: list[str]) -> None:
+    found = bench.made_up(ExtractedFact(text, sources=(1,)), MOVE.request)
+    assert [each.rstrip(".") for each in found] == made_up
+
+
+def test_copying_takes_what_is_said_but_no_question() -> None:
+    case = bench.Case(ExtractionRequest((turn(1, "Ann", "I like tea. It is hot. Do you?"),)), ())
+    assert [f.text for f in bench.copied(case, first_person=True).facts] == ["Ann: I like tea."]
+    assert [f.text for f in bench.copied(case, first_person=False).facts] == ["Ann: I like tea.", "Ann: It is hot."]
+
+
+def write(path: Path, rows: list[dict[str, object]]) -> None:
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+
+
+def test_conversations_become_pairs_with_their_window_and_earlier_facts(tmp_path: Path) -> None:
+    said = [("D1:1", 1, "Ann", "I keep bees."), ("D1:2", 1, "Bob", "Oh."), ("D1:3", 1, "Ann", "Bye."), ("D2:1", 2, "Bob", "Bees?")]
+    write(
+        tmp_path / "turns.jsonl",
+        [
+            {"conv": "c", "id": id_, "session": n, "time": "2023-05-08T13:56:00", "speaker": who, "text": text}
+            for id_, n, who, text in said
+        ],
+    )
+    write(
+        tmp_path / "facts.jsonl",
+        [{"conv": "c", "session": 1, "speaker": "Ann", "fact": "Ann keeps bees.", "evidence": ["D1:1"]}],
+    )
+    first, second, third = bench.read_cases(tmp_path)
+    assert [fact.sources for fact in first.facts or ()] == [(1,)]
+    assert ([t.text for t in second.request.window], second.facts) == (["I keep bees.", "Oh."], ())
+    assert [known.text for known in third.request.known] == ["Ann keeps bees."]
+    assert len(bench.read_cases(tmp_path, 2)) == 2
+
+
+def test_labelled_texts_are_cases_for_facts_or_for_entities(tmp_path: Path) -> None:
+    write(tmp_path / "dataset.de.jsonl", [{"id": "1", "text": "Aria wohnt in Ulm."}])
+    write(tmp_path / "labels.jsonl", [{"id": "1", "entities": [{"name": "Ulm", "type": "organization"}]}])
+    (case,) = bench.read_cases(tmp_path)
+    assert (case.facts, case.entities) == (None, (NamedEntity("Ulm", "organisation"),))
+    assert figures_of(case)["recall"] is None
+
+
+def figures_of(case: bench.Case) -> dict[str, object]:
+    return bench.figures([case], [bench.Answer()], lambda one, other: 0.0)
+
+
+def test_a_path_without_cases_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match=r"turns\.jsonl"):
+        bench.read_cases(tmp_path)
+    (tmp_path / "empty.jsonl").write_text("")
+    with pytest.raises(InvalidInputError, match="no case"):
+        bench.read_cases(tmp_path / "empty.jsonl")

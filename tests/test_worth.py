@@ -1,0 +1,44 @@
+"""What is not worth keeping, as far as a rule can tell."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+
+import pytest
+
+from memlite import worth
+from memlite.records import ExtractedFact, ExtractionRequest, KnownFact, Turn
+
+NOW = datetime(2026, 1, 1, tzinfo=timezone.utc)
+TALK = ExtractionRequest(
+    (Turn(1, "user", "Ann", "So what?", NOW), Turn(2, "assistant", "Bob", "Thanks a lot, good luck!", NOW)),
+    known=(KnownFact(1, "Ann works as a nurse at Bay Clinic in Porto since 2019."), KnownFact(2, "Ann eats fish.")),
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("Ann asks where Bob lives?", "question"),
+        ('Ann said: "Where do you live?"', "question"),
+        ("Bob said thanks.", "small talk"),
+        ("Bob wishes Ann good luck.", "small talk"),
+        ("Ann works as a nurse at Bay Clinic.", "known"),
+        ("Ann is a nurse in Porto.", "known"),
+        ("Ann is vegan.", None),
+        ("Ann works as a nurse at Hill Clinic.", None),
+        ("Ann does not work as a nurse at Bay Clinic.", None),
+        ("Ann no longer eats fish.", None),
+        ("Ann works as a nurse at Bay Clinic since 2021.", None),
+        ("Ann works 12 hours.", None),
+    ],
+)
+def test_questions_small_talk_and_what_is_known_are_dropped_with_the_reason(text: str, reason: str | None) -> None:
+    found = worth.unworthy(ExtractedFact(text, sources=(1,)), TALK)
+    assert (found is None) == (reason is None), found
+    assert (reason or "") in (found or "")
+
+
+def test_a_fact_that_says_what_it_replaces_is_no_repetition() -> None:
+    fact = ExtractedFact("Ann works as a nurse in Porto.", sources=(1,), replaces=(1,))
+    assert worth.unworthy(fact, TALK) is None
