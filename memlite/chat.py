@@ -131,7 +131,8 @@ class ChatModel:
         self.end = int(api.llama_vocab_eos(self.vocab))  # what a chat model writes behind an answer
         special = [token for token, held in enumerate(attributes) if held & (_CONTROL | _USER_DEFINED)]
         self.never = self.numpy.array(
-            [token for token in special if attributes[token] & _CONTROL], dtype=self.numpy.intp
+            [token for token in special if attributes[token] & _CONTROL and token not in self.eog],
+            dtype=self.numpy.intp,
         )
         marks = {api.llama_vocab_get_text(self.vocab, token).decode("utf-8", "replace") for token in special}
         marks = {mark for mark in marks if len(mark) > 1 and not mark.isspace()}
@@ -230,13 +231,13 @@ class ChatModel:
                     break
                 api.llama_sampler_accept(sampler, token)
                 written.append(token)
-                pieces.append(self._piece(token))
+                pieces.append(self.piece(token))
                 probabilities.append(self._probability(scores, token))
                 if b"}" in pieces[-1] and self._complete(sampler):
                     break
                 if not finite and _loops(written):
                     break
-                if not finite and b'"' in pieces[-1] and (again := _repeats(b"".join(pieces))):
+                if not finite and _ENDS.search(pieces[-1]) and (again := _repeats(b"".join(pieces))):
                     return Answer(tuple(pieces), tuple(probabilities), evaluated, again)
                 evaluated += self._evaluate([*prompt, *written])
         finally:
@@ -308,10 +309,15 @@ class ChatModel:
         best = scores.max()
         return float(self.numpy.exp(scores[token] - best) / self.numpy.exp(scores - best).sum())
 
-    def _piece(self, token: int) -> bytes:
+    def piece(self, token: int) -> bytes:
+        """The bytes that a token stands for."""
         buffer = ctypes.create_string_buffer(256)
         length = self.api.llama_token_to_piece(self.vocab, token, buffer, len(buffer), 0, False)
         return buffer.raw[: max(length, 0)]
+
+
+_ENDS = re.compile(rb'["|\n]')  # what stands behind the text of a fact
+_TEXT = re.compile(rb'\{"text":("(?:[^"\\]|\\.)*")|^[\d,]+\) ([^|\n]+?) ?(?=[|\n])', re.MULTILINE)
 
 
 def _loops(tokens: Sequence[int]) -> bool:
@@ -326,8 +332,8 @@ def _loops(tokens: Sequence[int]) -> bool:
 
 def _repeats(answer: bytes) -> int:
     """Where the last fact of an answer begins if an earlier one has the same text, else 0."""
-    texts = list(re.finditer(rb'\{"text":("(?:[^"\\]|\\.)*")', answer))
-    told = [found.group(1).lower() for found in texts]
+    texts = list(_TEXT.finditer(answer))
+    told = [(found[1] or found[2]).lower() for found in texts]
     return texts[-1].start() if told and told[-1] in told[:-1] else 0
 
 

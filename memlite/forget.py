@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 import apsw
 
-from memlite import batches, entities, facts, history, messages, vectors
+from memlite import batches, entities, facts, ground, history, messages, vectors
 from memlite.sentences import quotes
+from memlite.words import fold
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,20 +38,28 @@ def of_facts(
 
 
 def of_messages(db: apsw.Connection, message_ids: Iterable[int]) -> Deletion:
-    """Messages and the facts that have no other source, or quote what only these messages say."""
+    """Messages and the facts that have no other source, or repeat a sentence or a name that only these messages say."""
     chosen = list(message_ids)
-    alone = {id_ for id_, only in facts.fed_by(db, json.dumps(chosen)) if only or _quotes(db, id_, chosen)}
+    alone = {id_ for id_, only in facts.fed_by(db, json.dumps(chosen)) if only or _draws_on(db, id_, chosen)}
     # A version goes with its fact, and by itself when the fact has found other sources since.
     old = {*facts.versions(db, json.dumps(sorted(alone))), *facts.owners(db, json.dumps(sorted(alone)))}
     return _with_entities(db, sorted(alone - old), sorted(old), chosen)
 
 
-def _quotes(db: apsw.Connection, fact_id: int, message_ids: Collection[int]) -> bool:
+def _draws_on(db: apsw.Connection, fact_id: int, message_ids: Collection[int]) -> bool:
+    """Whether a fact repeats what, of all its sources, only these messages say."""
     text: str = db.execute("SELECT text FROM facts WHERE id = ?", (fact_id,)).get
     sources = messages.of_facts(db, json.dumps([fact_id]))[fact_id]
-    contents = {id_: message.content for id_, message in messages.fetch(db, sources).items()}
-    left = [content for id_, content in contents.items() if id_ not in message_ids]
-    return any(quotes(text, contents[id_], left) for id_ in sources if id_ in message_ids)
+    told = messages.fetch(db, sources)
+    gone = [told[id_].content for id_ in sources if id_ in message_ids]
+    left = [told[id_] for id_ in sources if id_ not in message_ids]
+    said = fold("\n".join(f"{message.name or ''}: {message.content}" for message in left))
+    names = [fold(name) for name in ground.mentioned_names(text)]
+    return any(
+        quotes(text, content, [message.content for message in left])
+        or any(name in fold(content) and name not in said for name in names)
+        for content in gone
+    )
 
 
 def of_everything(db: apsw.Connection, sql: str, bindings: tuple[object, ...]) -> Deletion:

@@ -115,7 +115,10 @@ def accepted(
     """The facts of an answer that may be stored, and the others, each with the reason why not."""
     kept: list[ExtractedFact] = []
     skipped = list(extraction.unusable)
-    for fact in extraction.facts:
+    for told in extraction.facts:
+        fact, cut = ground.trimmed(told, request)
+        if cut:
+            skipped.append(Skipped(cut, f"no cited message says it; it was cut from a fact: {fact.text}"))
         if reasons := ground.ungrounded(fact, request):
             reason = "not grounded: " + "; ".join(reasons)
         elif fact.confidence is not None and fact.confidence < min_confidence:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import numpy
 import pytest
-
-ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT / "scripts" / "extractor"))
 
 from memlite import models as memlite_models
 from memlite.chat import ChatModel
@@ -46,7 +42,7 @@ def test_torch_and_llama_cpp_give_the_same_scores_with_an_adapter(models: Path, 
     with torch.no_grad():
         wanted = model(input_ids=torch.tensor([tokens])).logits[0, -1].numpy()
     assert cosine(adapted, wanted) > 0.99  # llama.cpp rounds activations to 8 bits
-    assert cosine(without, wanted) < 0.9
+    assert cosine(without, wanted) < cosine(adapted, wanted) - 0.02
 
     before = [layer.b.clone() for _, layer in lora.layers(model)]
     lora.load(model, path)

@@ -64,7 +64,16 @@ def figures(*answers: tuple[ExtractedFact, ...]) -> dict[str, object]:
 def test_a_perfect_answer_has_perfect_figures() -> None:
     assert MOVE.facts is not None
     found = figures(MOVE.facts, ())
-    right = ("recall", "recall_by_words", "recall_by_meaning", "precision", "f1", "empty_right", "entity_f1", "dates_right")
+    right = (
+        "recall",
+        "recall_by_words",
+        "recall_by_meaning",
+        "precision",
+        "f1",
+        "empty_right",
+        "entity_f1",
+        "dates_right",
+    )
     assert {name: found[name] for name in (*right, "replaces_right", "valid", "grounded")} == dict.fromkeys(
         (*right, "replaces_right", "valid", "grounded"), 1.0
     )
@@ -75,7 +84,9 @@ def test_a_perfect_answer_has_perfect_figures() -> None:
 def test_the_wrong_message_date_link_and_entity_are_seen() -> None:
     (gold,) = MOVE.facts or ()
     assert figures((replace(gold, sources=(2,)),))["recall"] == 0
-    wrong = replace(gold, text="Ann moved from Lisbon to Porto.", replaces=(), entities=(NamedEntity("Porto", "person"),))
+    wrong = replace(
+        gold, text="Ann moved from Lisbon to Porto.", replaces=(), entities=(NamedEntity("Porto", "person"),)
+    )
     found = figures((wrong,))
     assert (found["recall"], found["dates_right"], found["replaces_right"], found["entity_f1"]) == (1.0, 0.0, 0.0, 0.0)
 
@@ -116,7 +127,12 @@ def write(path: Path, rows: list[dict[str, object]]) -> None:
 
 
 def test_conversations_become_pairs_with_their_window_and_earlier_facts(tmp_path: Path) -> None:
-    said = [("D1:1", 1, "Ann", "I keep bees."), ("D1:2", 1, "Bob", "Oh."), ("D1:3", 1, "Ann", "Bye."), ("D2:1", 2, "Bob", "Bees?")]
+    said = [
+        ("D1:1", 1, "Ann", "I keep bees."),
+        ("D1:2", 1, "Bob", "Oh."),
+        ("D1:3", 1, "Ann", "Bye."),
+        ("D2:1", 2, "Bob", "Bees?"),
+    ]
     write(
         tmp_path / "turns.jsonl",
         [

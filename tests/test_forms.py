@@ -24,7 +24,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("file", "parameters", "form"),
     [(DEFAULT, 135e6, "compact"), ("tiny.gguf", 135e6, "quotes"), ("Qwen3-4B-Q4_K_M.gguf", 4e9, "general")],
 )
-def test_the_shipped_table_knows_small_large_and_trained_models(folder: Path, file: str, parameters: int, form: str) -> None:
+def test_the_shipped_table_knows_small_large_and_trained_models(
+    folder: Path, file: str, parameters: int, form: str
+) -> None:
     assert forms.choose(Path(file), int(parameters)).form == form
 
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memlite import ground
 from memlite.dates import resolve
 from memlite.ground import mentioned_names, ungrounded
 from memlite.records import ExtractedFact, ExtractionRequest, KnownFact, NamedEntity, Turn
@@ -62,6 +63,8 @@ def check(
         pytest.param("i love CAFÉ müller", "Ann loves Cafe Müller.", ["Cafe Muller"], id="case and accents"),
         pytest.param("I work at ＡＢＣ", "Ann works at ABC.", ["ABC"], id="width"),
         pytest.param("I love Lisbon's trams", "Ann loves the trams of Lisbon.", ["Lisbon"], id="possessive"),
+        pytest.param("my GP saw me", "Ann's GP saw Ann.", [], id="a speaker's possessive"),
+        pytest.param("the Opel Corsa broke", "Ann's Opel Corsa broke.", ["Opel Corsa"], id="a speaker's car"),
         pytest.param("İstanbul'da yaşıyorum", "Ann, İstanbul'da yaşıyor.", ["İstanbul"], id="an ending, in Turkish"),
         pytest.param("I photograph birds", "Photography of birds is a hobby of Ann.", [], id="another word form"),
         pytest.param("Ich habe einen Hund", "Ann hat einen Hund.", [], id="a German noun"),
@@ -226,9 +229,9 @@ def test_any_text_gets_a_verdict(message: str, fact: str, entity: str) -> None:
 def test_long_and_hostile_texts_are_read_in_time_that_grows_with_their_length() -> None:
     for piece in ("hundred ", "9", "A", "A ", "Bank of ", '"', "a.", "a@", "1.", "十", "may 1 ", "-"):
         text = piece * (20_000 // len(piece))
-        started = time.perf_counter()
+        started = time.process_time()
         check(text, text)
-        assert time.perf_counter() - started < 5, piece
+        assert time.process_time() - started < 5, piece
 
 
 @pytest.mark.parametrize(
@@ -260,3 +263,23 @@ def test_long_and_hostile_texts_are_read_in_time_that_grows_with_their_length() 
 )
 def test_names_are_read_from_a_text(text: str, names: list[str]) -> None:
     assert list(mentioned_names(text)) == names
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("Ann moved to Porto, and Ann now works at Feedzai.", None),
+        ("Ann moved to Porto, and the flat costs 900 euros.", "Ann moved to Porto."),
+        ("Ann moved to Porto, and Ann has a dog called Rex.", "Ann moved to Porto."),
+        ("Ann moved to Porto; Berta is there.", "Ann moved to Porto."),
+        ("Ann moved to Porto because of Feedzai.", None),
+        ("Berta moved to Porto.", None),
+    ],
+)
+def test_clauses_at_the_end_that_no_cited_message_says_are_cut(text: str, kept: str | None) -> None:
+    turn = Turn(
+        1, "user", "Ann", "I moved to Porto and now work at Feedzai.", datetime(2026, 1, 1, tzinfo=timezone.utc)
+    )
+    request = ExtractionRequest((turn,), known=(KnownFact(1, "Ann has a dog called Rex."),))
+    fact, cut = ground.trimmed(ExtractedFact(text, sources=(1,)), request)
+    assert (fact.text, bool(cut)) == (kept or text, kept is not None)

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import pytest
 
-from memlite import downloads
+from memlite import catalogue, downloads
 from memlite import models as model_files
 from memlite.errors import InvalidInputError, ModelError, ModelMissingError
 
@@ -204,6 +204,10 @@ class TestList:
         monkeypatch.delenv("MEMLITE_EMBEDDER", raising=False)
         monkeypatch.delenv("MEMLITE_EXTRACTOR", raising=False)
         listed = {model.path.name: model for model in catalogue.list_models()}
+        adapter = listed[SMOLLM.file].adapter
+        assert adapter is not None
+        assert adapter.is_file()
+        assert listed[MINILM.file].adapter is None
         minilm, smollm = listed[MINILM.file], listed[SMOLLM.file]
         assert (minilm.role, minilm.name, minilm.licence) == ("embedder", "all-MiniLM-L6-v2", "apache-2.0")
         assert (smollm.role, smollm.name, smollm.licence) == (
@@ -418,7 +422,7 @@ def hub(folder, tmp_path, monkeypatch):
 def pull(*arguments):
     """Pull in a process of its own: the hub's address is read when its client is imported."""
     code = f"""
-from memlite import downloads
+from memlite import catalogue, downloads
 try:
     print(downloads.pull(*{arguments!r}, report=print))
 except downloads.ModelError as problem:

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import itertools
 import re
-import sys
 from pathlib import Path
 
-import pytest
-
-ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(ROOT / "scripts" / "extractor"))
-
 import generate
+import pytest
 import skeletons
 
 from memlite import bench, compact, ground
+
+ROOT = Path(__file__).parent.parent
 
 
 @pytest.fixture(scope="module")

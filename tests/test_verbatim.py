@@ -37,7 +37,7 @@ DINNER = ExtractionRequest(
 def extractor(models: Path) -> Iterator[GGUFExtractor]:
     found = model_files.find("extractor")
     assert found is not None
-    extractor = GGUFExtractor(found.path)
+    extractor = GGUFExtractor(found.path, form="quotes")
     yield extractor
     extractor.close()
 

@@ -58,13 +58,18 @@ def _all(folder: Path) -> list[Skeleton]:
 
 
 def examples(skeletons: Sequence[Skeleton], seed: int, *, plain: bool = False) -> Iterator[Example]:
-    """Endless examples, every skeleton once a round in a new order. plain: no noise, nothing added."""
+    """Endless examples, every skeleton once a round in a new order, and twice where a known fact is linked.
+
+    plain: no noise, nothing added.
+    """
     round_ = 0
     while True:
-        order = sorted(skeletons, key=lambda each: each.name)
+        linked = [each for each in skeletons if any(target.replaces or target.continues for target in each.targets)]
+        order = [(each, 1) for each in skeletons] + [(each, 2) for each in linked]
+        order.sort(key=lambda each: (each[0].name, each[1]))
         random.Random(f"{seed}/{round_}").shuffle(order)
-        for skeleton in order:
-            rng = random.Random(f"{seed}/{round_}/{skeleton.name}")
+        for skeleton, time in order:
+            rng = random.Random(f"{seed}/{round_}/{skeleton.name}/{time}")
             made = example(skeleton, skeletons, rng, plain=plain)
             if made is not None:
                 yield made
@@ -104,7 +109,7 @@ class Conversation:
         self.window = [self._turn(0, said) for said in skeleton.window]
         self.messages = [self._turn(number, said) for number, said in enumerate(skeleton.messages, 1)]
         self.facts = [self._fact(target) for target in skeleton.targets]
-        self.known = [self._fill(text, None) for text in skeleton.known]
+        self.known = [_with_articles(self._fill(text, None)) for text in skeleton.known]
 
     # Slots.
 
@@ -160,7 +165,7 @@ class Conversation:
                 text = self._say_date(text, slot)
         text = self._fill(text, said.speaker)
         text = re.sub(r"(^|[.!?]\s+)([a-z])", lambda m: m[1] + m[2].upper(), text) if not self._is_lower(said) else text
-        text = re.sub(r"\b([Aa]) (?=[aeiouAEIO][a-z])(?!uni|one|use|eu|ut)", r"\1n ", text)
+        text = _with_articles(text)
         when = self.cast.now
         if said.speaker not in "T":
             days = dates.resolve(text, when)
@@ -201,7 +206,9 @@ class Conversation:
         for slot in SLOT.findall(bare):
             if slot not in tuple(SPEAKERS) and kind(self.skeleton, slot):
                 entities[self._value(slot)] = NamedEntity(self._value(slot), kind(self.skeleton, slot))
-        text = re.sub(r"\b([Aa]) (?=[aeiouAEIO][a-z])(?!uni|one|use|eu|ut)", r"\1n ", self._fill(bare, None))
+        text = _with_articles(self._fill(bare, None))
+        if not any(text.startswith(name) for name in entities):
+            text = text[0].upper() + text[1:]
         named = sorted((e for name, e in entities.items() if name in text), key=lambda e: text.index(e.name))
         return ExtractedFact(
             text,
@@ -311,6 +318,11 @@ class Conversation:
             tuple(KnownFact(number, text) for number, text in enumerate(known, 1)),
         )
         return Example(request, tuple(self.facts), tuple(self.names))
+
+
+def _with_articles(text: str) -> str:
+    """A slot behind "a" may begin with a vowel."""
+    return re.sub(r"\b([Aa]) (?=[aeiouAEIO][a-z])(?!uni|one|use|eu|ut)", r"\1n ", text)
 
 
 class Cast:
