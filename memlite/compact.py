@@ -133,7 +133,6 @@ def _read(line: str, request: ExtractionRequest) -> ExtractedFact | None:
         return None
     turns = {turn.number: turn for turn in request.messages if turn.number > 0}
     sources = once(number for number in map(int, found["from"].split(",")) if number in turns)
-    cited = " ".join(turns[number].text for number in sources)
     known = {_letter(fact.number): fact.number for fact in shown(request)}
     links: dict[str, tuple[int, ...]] = {}
     entities: dict[str, NamedEntity] = {}
@@ -144,7 +143,7 @@ def _read(line: str, request: ExtractionRequest) -> ExtractedFact | None:
             continue
         for pair in slot.split("; "):
             name, _, kind = pair.rpartition("=")
-            if kind in ENTITY_TYPES and name.casefold() in text.casefold() and _may_be_name(name, cited):
+            if kind in ENTITY_TYPES and name.casefold() in text.casefold():
                 entities.setdefault(name.casefold(), NamedEntity(name, kind))
     for name in dict.fromkeys(label(turn.speaker) for turn in (*request.window, *request.messages) if _is_name(turn)):
         if re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text):
@@ -158,11 +157,6 @@ def _read(line: str, request: ExtractionRequest) -> ExtractedFact | None:
         continues=links.get("continues", ()),
         entities=tuple(entities.values())[:MOST_ENTITIES],
     )
-
-
-def _may_be_name(name: str, cited: str) -> bool:
-    """A name has a capital or a digit, unless whoever wrote it uses no capitals (or its script has none)."""
-    return name != name.lower() or any(map(str.isdigit, name)) or cited == cited.lower() or name == name.upper()
 
 
 def _is_name(turn: Turn) -> bool:

@@ -70,19 +70,6 @@ def test_an_entity_that_its_fact_does_not_name_is_left_out() -> None:
     assert fact.entities == (NamedEntity("Bob", "person"),)
 
 
-@pytest.mark.parametrize(
-    ("said", "names"),
-    [("I painted Tofu on black paper", ["Tofu"]), ("i painted tofu on black paper", ["tofu", "black"])],
-    ids=["capitals", "none"],
-)
-def test_a_name_has_a_capital_where_its_writer_uses_any(said: str, names: list[str]) -> None:
-    request = ExtractionRequest((turn(1, "user", said),))
-    (fact,) = compact.parse(
-        f"1) The user painted {names[0]} on black paper. | {names[0]}=person; black=product", request
-    ).facts
-    assert [entity.name for entity in fact.entities] == names
-
-
 def test_a_role_is_no_person_and_a_longer_word_no_speaker() -> None:
     request = ExtractionRequest((turn(1, "user", "I know Annabel."), turn(2, "Ann", "Me too!")))
     (fact,) = compact.parse("1) The user knows Annabel.", request).facts

@@ -76,7 +76,9 @@ def examples(skeletons: Sequence[Skeleton], seed: int, *, plain: bool = False) -
         round_ += 1
 
 
-def example(skeleton: Skeleton, others: Sequence[Skeleton], rng: random.Random, *, plain: bool = False) -> Example | None:
+def example(
+    skeleton: Skeleton, others: Sequence[Skeleton], rng: random.Random, *, plain: bool = False
+) -> Example | None:
     """One example of a skeleton; None where its dates could not be said."""
     for _ in range(12):
         try:
@@ -193,7 +195,12 @@ class Conversation:
                 over, to_come = found.end <= today, found.start >= today
                 right = {"past": over, "past_day": over, "today": over and to_come}.get(base(slot), to_come)
                 taken = any((d.start, d.end) == (found.start, found.end) for d in self.resolved.values())
-                if right and not taken and found.expression in expression and len(found.expression) > len(expression) - 6:
+                if (
+                    right
+                    and not taken
+                    and found.expression in expression
+                    and len(found.expression) > len(expression) - 6
+                ):
                     self.resolved[slot] = replace(found, expression=expression)
                     return said.replace(f"{{{slot}}}", expression)
         raise NoDateError(slot)
@@ -338,7 +345,9 @@ class Cast:
         speaks_of_b = re.search(r"\{[BC]\}", facts + " ".join(skeleton.known))
         addressed = any(re.search(r"\{[AB]\}", said.text) for said in (*skeleton.window, *skeleton.messages))
         # A may be the user without a name, and whoever answers the assistant, unless the facts are of them.
-        self.a_is_user = not plain and not speaks_of_b and not addressed and "C" not in skeleton.speakers and rng.random() < 0.25
+        self.a_is_user = (
+            not plain and not speaks_of_b and not addressed and "C" not in skeleton.speakers and rng.random() < 0.25
+        )
         for letter in SPEAKERS:
             name = slots.VALUES["person"](rng)
             while name.casefold() in self.taken:
@@ -413,7 +422,7 @@ class Style:
         if self.short and chatty:
             for long, short in _SHORT:
                 if long not in kept and rng.random() < 0.5:
-                    text = self._outside(text, values, lambda part: re.sub(rf"\b{long}\b", short, part))
+                    text = self._outside(text, values, lambda part, long=long, short=short: re.sub(rf"\b{long}\b", short, part))
         if self.lower and chatty:
             text = self._outside(text, values, str.lower)
         if self.typos and chatty:
@@ -436,7 +445,11 @@ class Style:
                 return word
             at = self.rng.randrange(1, len(word) - 1)
             return self.rng.choice(
-                (word[:at] + word[at + 1 :], word[:at] + word[at + 1] + word[at] + word[at + 2 :], word[:at] + word[at] + word[at:])
+                (
+                    word[:at] + word[at + 1 :],
+                    word[:at] + word[at + 1] + word[at] + word[at + 2 :],
+                    word[:at] + word[at] + word[at:],
+                )
             )
 
         return re.sub(r"\b[a-z]{5,}\b", wrong, text)

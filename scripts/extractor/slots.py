@@ -41,7 +41,7 @@ DATE_SLOTS = ("past_day", "past", "future_day", "future", "today")
 LOCALES = (
     "en_US", "en_US", "en_GB", "en_IE", "en_IN", "en_NZ", "de_DE", "fr_FR", "es_ES", "es_MX", "it_IT", "pt_BR",
     "pt_PT", "nl_NL", "pl_PL", "sv_SE", "no_NO", "fi_FI", "da_DK", "cs_CZ", "ro_RO", "hr_HR", "tr_TR", "en_NG",
-)  # fmt: skip
+)
 
 
 def _split(text: str) -> list[str]:
@@ -133,7 +133,7 @@ NAMED = {
     "Museum Quarter|Bishop's Wood|Stone Bridge|North Quay|Hazel Point|Birch Hollow|Chapel Street|Copper Canyon|"
     "Falcon Ridge|Rose Garden|Elm Court|Canal Street|Saint Anne's Square|Otter Bay|Juniper Trail|Granary Wharf|"
     "Mirror Lake|Opera Square|Potter's Field|Beacon Hill|Harrow Road|Fern Gully|Windmill Island|Quarry Park",
-}  # fmt: skip
+}
 
 _PETS = (
     "Miso Pixel Biscuit Luna Waffles Pepper Ziggy Noodle Bruno Olive Mochi Pumpkin Toby Coco Rocky Daisy Shadow Nala "
@@ -179,10 +179,21 @@ def _places() -> dict[str, list[str]]:
 def _title(rng: random.Random) -> str:
     adjective, noun, other = rng.choice(_ADJECTIVES), rng.choice(_NOUNS), rng.choice(_NOUNS)
     form = rng.choice(
-        ("The {a} {n}", "{a} {n}s", "The {n} and the {m}", "{n} of {m}s", "A {n} for {p}", "{a} {n}", "The {n}'s {m}", "{n}")
+        (
+            "The {a} {n}",
+            "{a} {n}s",
+            "The {n} and the {m}",
+            "{n} of {m}s",
+            "A {n} for {p}",
+            "{a} {n}",
+            "The {n}'s {m}",
+            "{n}",
+        )
     )
     words = form.format(a=adjective, n=noun, m=other, p=rng.choice(_people()["woman"]))
-    return " ".join(word if word in ("of", "and", "the", "for") else word[0].upper() + word[1:] for word in words.split())
+    return " ".join(
+        word if word in ("of", "and", "the", "for") else word[0].upper() + word[1:] for word in words.split()
+    )
 
 
 def _coined(rng: random.Random) -> str:
@@ -194,11 +205,17 @@ def _company(rng: random.Random) -> str:
     return rng.choice(
         (
             lambda: _coined(rng),
-            lambda: f"{_coined(rng)} {rng.choice('Labs Systems Group Health Robotics Energy Foods Analytics Bank Media Logistics Studio'.split())}",
+            lambda: (
+                f"{_coined(rng)} {rng.choice('Labs Systems Group Health Robotics Energy Foods Analytics Bank Media Logistics Studio'.split())}"
+            ),
             lambda: f"{rng.choice(last)} & {rng.choice(last)}",
-            lambda: f"{rng.choice(last)} {rng.choice('Consulting Partners Motors Textiles Pharma Architects Brothers Insurance'.split())}",
+            lambda: (
+                f"{rng.choice(last)} {rng.choice('Consulting Partners Motors Textiles Pharma Architects Brothers Insurance'.split())}"
+            ),
             lambda: f"{rng.choice(_ADJECTIVES).title()}{rng.choice(_NOUNS).title()}",
-            lambda: f"{rng.choice(_NOUNS).title()} {rng.choice('Works Collective Digital Press Press Ventures Capital'.split())}",
+            lambda: (
+                f"{rng.choice(_NOUNS).title()} {rng.choice('Works Collective Digital Press Press Ventures Capital'.split())}"
+            ),
         )
     )()
 
@@ -226,15 +243,25 @@ def _digits(rng: random.Random, count: int) -> str:
 
 
 def _price(rng: random.Random) -> str:
-    amount = rng.choice((rng.randint(3, 99), rng.randint(100, 990), 10 * rng.randint(20, 300), rng.randint(1, 9) * 1000))
+    amount = rng.choice(
+        (rng.randint(3, 99), rng.randint(100, 990), 10 * rng.randint(20, 300), rng.randint(1, 9) * 1000)
+    )
     return rng.choice(
-        (f"${amount:,}", f"€{amount}", f"£{amount}", f"{amount} euros", f"{amount} dollars", f"${amount}.{_digits(rng, 1)}9", f"{amount} francs")
+        (
+            f"${amount:,}",
+            f"€{amount}",
+            f"£{amount}",
+            f"{amount} euros",
+            f"{amount} dollars",
+            f"${amount}.{_digits(rng, 1)}9",
+            f"{amount} francs",
+        )
     )
 
 
 def _time(rng: random.Random) -> str:
     hour, minute = rng.randint(1, 12), rng.choice(("00", "15", "30", "45", "10", "20", "40"))
-    return rng.choice((f"{hour}:{minute} {rng.choice(('am', 'pm'))}", f"{rng.randint(6, 23)}:{minute}", f"{hour}{rng.choice(('am', 'pm'))}", f"{hour} {rng.choice(('am', 'pm'))}"))  # fmt: skip
+    return rng.choice((f"{hour}:{minute} {rng.choice(('am', 'pm'))}", f"{rng.randint(6, 23)}:{minute}", f"{hour}{rng.choice(('am', 'pm'))}", f"{hour} {rng.choice(('am', 'pm'))}"))
 
 
 def _duration(rng: random.Random) -> str:
@@ -242,7 +269,9 @@ def _duration(rng: random.Random) -> str:
         (
             f"{rng.choice('two three four five six seven eight nine ten twelve'.split())} {rng.choice(('weeks', 'months', 'years', 'days', 'hours'))}",
             f"{rng.randint(2, 60)} {rng.choice(('minutes', 'hours', 'days', 'weeks', 'years'))}",
-            rng.choice(("half an hour", "an hour", "a whole week", "about a year", "a year and a half", "almost a month")),
+            rng.choice(
+                ("half an hour", "an hour", "a whole week", "about a year", "a year and a half", "almost a month")
+            ),
         )
     )
 
@@ -251,7 +280,7 @@ def _path(rng: random.Random) -> str:
     a, b = rng.choice(_NOUNS), rng.choice(_NOUNS)
     return rng.choice(
         (f"src/{a}/{b}.py", f"~/{a}/{b}.toml", f"/etc/{a}/{b}.conf", f"/srv/{a}", f"config/{a}.yaml", f"~/.{a}rc", f"scripts/{a}.sh", f"/var/lib/{a}/{b}.db", f"packages/{a}-{b}", f"infra/{a}.tf", f"~/dev/{a}")
-    )  # fmt: skip
+    )
 
 
 def _n(rng: random.Random) -> str:
@@ -293,10 +322,10 @@ VALUES: dict[str, Callable[[random.Random], str]] = {
             f"{rng.choice(_NOUNS).title()} Hill High School", f"{rng.choice(_people()['last'])} Academy",
             f"{_city(rng)} School of Art", f"{rng.choice(_NOUNS).title()}field Elementary", f"{_city(rng)} Technical Institute",
         )
-    ),  # fmt: skip
+    ),
     "team": lambda rng: rng.choice(
         (f"{_city(rng)} {rng.choice('Falcons Bears Rovers United Tigers Wanderers Hawks Lions Comets Rockets'.split())}", f"the {rng.choice(_ADJECTIVES).title()} {rng.choice(_NOUNS).title()}s", f"FC {_city(rng)}")
-    ),  # fmt: skip
+    ),
     "org": lambda rng: rng.choice(
         (
             f"{_city(rng)} {rng.choice(('Food Bank', 'Animal Shelter', 'Choir', 'Cycling Club', 'Rowing Club', 'Red Cross', 'Chess Club'))}",
@@ -305,7 +334,7 @@ VALUES: dict[str, Callable[[random.Random], str]] = {
             f"{rng.choice(_people()['last'])} Foundation",
         )
     ),
-    "band": lambda rng: rng.choice((f"The {rng.choice(_ADJECTIVES).title()} {rng.choice(_NOUNS).title()}s", _coined(rng), f"{rng.choice(_NOUNS).title()} {rng.choice(_NOUNS).title()}")),  # fmt: skip
+    "band": lambda rng: rng.choice((f"The {rng.choice(_ADJECTIVES).title()} {rng.choice(_NOUNS).title()}s", _coined(rng), f"{rng.choice(_NOUNS).title()} {rng.choice(_NOUNS).title()}")),
     "product": lambda rng: rng.choice(
         (
             f"{_coined(rng)} {rng.choice('X S Pro Air Mini Plus Max One Go Flex'.split())}{rng.choice(('', '', f' {rng.randint(2, 15)}'))}",
@@ -324,7 +353,7 @@ VALUES: dict[str, Callable[[random.Random], str]] = {
             f"{rng.choice(_ADJECTIVES).title()} {rng.choice(_NOUNS).title()} {rng.choice(('Festival', 'Summit', 'Cup', 'Ball', 'Market', 'Run'))}",
         )
     ),
-    "project": lambda rng: rng.choice((f"Project {rng.choice(_NOUNS).title()}", f"{rng.choice(_ADJECTIVES).title()} {rng.choice(_NOUNS).title()}", _coined(rng), f"{rng.choice(_NOUNS)}-{rng.choice(_NOUNS)}", f"{rng.choice(_NOUNS).title()}{rng.choice(('Hub', 'Kit', 'Base', 'Flow', 'Sync'))}")),  # fmt: skip
+    "project": lambda rng: rng.choice((f"Project {rng.choice(_NOUNS).title()}", f"{rng.choice(_ADJECTIVES).title()} {rng.choice(_NOUNS).title()}", _coined(rng), f"{rng.choice(_NOUNS)}-{rng.choice(_NOUNS)}", f"{rng.choice(_NOUNS).title()}{rng.choice(('Hub', 'Kit', 'Base', 'Flow', 'Sync'))}")),
     "n": _n,
     "num": lambda rng: str(rng.randint(10, 99)),
     "big": lambda rng: rng.choice((str(rng.randint(100, 999)), f"{rng.randint(1, 9)},{_digits(rng, 3)}", str(rng.randint(1, 99) * 100))),
@@ -342,7 +371,7 @@ VALUES: dict[str, Callable[[random.Random], str]] = {
     "url": lambda rng: f"https://{rng.choice(_NOUNS)}.{rng.choice(('example.com', 'dev', 'io', 'org'))}/{rng.choice(_NOUNS)}",
     "email": lambda rng: f"{_any_person(rng).lower()}@{rng.choice(_NOUNS)}.{rng.choice(('com', 'org', 'net', 'io'))}",
     "phone": lambda rng: rng.choice((f"555-{_digits(rng, 4)}", f"+{rng.randint(1, 99)} {_digits(rng, 3)} {_digits(rng, 4)}", f"0{_digits(rng, 3)} {_digits(rng, 6)}")),
-}  # fmt: skip
+}
 
 
 # Relative dates as they are said; whether one is over or to come, dates.py decides in its sentence.
@@ -376,5 +405,5 @@ def expressions(slot: str, rng: random.Random) -> Iterable[str]:
                 "next week", "next weekend", "next month", "next year", f"in {n(_FEW)} weeks", f"in {n(_FEW)} months", "this weekend",
                 f"in {month(_MONTHS)}", "next summer", "next spring", f"next {month(_MONTHS)}", "tomorrow", f"next {day(_WEEKDAYS)}",
             ),
-        }  # fmt: skip
+        }
         yield rng.choice(kinds[slot])
