@@ -211,7 +211,9 @@ def answer(extractor: Extractor, case: Case) -> Answer:
         return Answer(error=str(error), seconds=time.perf_counter() - start)
     seconds = time.perf_counter() - start
     kept, dropped = learn.accepted(extraction, case.request)
-    return Answer(kept, len(dropped), "", seconds, extraction)
+    known = {fact.text for fact in case.request.known}
+    stored = [fact for fact in kept if fact.text not in known]
+    return Answer(stored, len(dropped) + len(kept) - len(stored), "", seconds, extraction)
 
 
 def copied(case: Case, *, first_person: bool) -> Answer:

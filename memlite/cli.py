@@ -616,13 +616,13 @@ def models_pull(target: str, role: Any) -> None:
         click.echo(f"{model.role}  {model.path}")
 
 
-@main.group("bench", cls=_Group)
+@main.group("bench", cls=_Group, epilog=_example("memlite bench extraction held_out.jsonl --limit 50"))
 def bench() -> None:
     """Measure memlite on data with known answers."""
 
 
 @bench.command("extraction", epilog=_example("memlite bench extraction held_out.jsonl --limit 50"))
-@click.argument("path", type=click.Path(exists=True, path_type=Path))
+@click.argument("path", type=click.Path(path_type=Path))
 @click.option("--limit", type=click.IntRange(min=1), help="So many cases, spread evenly.")
 @click.option("--bare", is_flag=True, help="Also the installed model without its adapter, with the general prompt.")
 @click.option("--gguf", "others", multiple=True, type=click.Path(exists=True, path_type=Path), help="Also this model.")

@@ -355,6 +355,11 @@ def content_words(text: str) -> list[str]:
     return list(dict.fromkeys(content))
 
 
+def number_words(text: str) -> set[str]:
+    """The numbers of a text, in digits or in words, as they are written."""
+    return {word for word in _tokens(text) if word.isdecimal() or word in _VALUES or word in _SCALES}
+
+
 # Dates
 
 

@@ -128,7 +128,8 @@ def accepted(
         if reason:
             skipped.append(Skipped(fact.text, reason))
         else:
-            kept.append(fact)
+            # Under the known fact's text it is that one's duplicate: its source is added, and no second fact.
+            kept.append(replace(fact, text=worth.known(fact, request) or fact.text))
     return kept, skipped
 
 

@@ -21,25 +21,33 @@ def unworthy(fact: ExtractedFact, request: ExtractionRequest) -> str | None:
     """Why a fact is not kept, or None."""
     if fact.text.rstrip("\"”’') ").endswith(("?", "？")):
         return "it is a question"
+    words = _words(fact, request)
+    if words and words <= _SMALL_TALK and not ground.number_words(fact.text):
+        return "it is small talk"
+    return None
+
+
+def known(fact: ExtractedFact, request: ExtractionRequest) -> str | None:
+    """The text of the known fact of which this one says no more, or None."""
+    if fact.replaces or fact.continues:
+        return None
+    words = _words(fact, request)
+    return next((each.text for each in request.known if _says_no_more(fact.text, words, each.text)), None)
+
+
+def _words(fact: ExtractedFact, request: ExtractionRequest) -> set[str]:
+    """The words that carry a fact, without the names of who speaks."""
     speakers = " ".join(turn.speaker for turn in (*request.messages, *request.window))
     names = {ground.fold(word) for word in re.findall(r"\w+", speakers)}
-    words = {ground.fold(word) for word in ground.content_words(fact.text)} - names
-    if words and words <= _SMALL_TALK and not re.search(r"\d", fact.text):
-        return "it is small talk"
-    if not (fact.replaces or fact.continues):
-        for known in request.known:
-            if _says_no_more(fact.text, words, known.text):
-                return f"it is known: {known.text}"
-    return None
+    return {ground.fold(word) for word in ground.content_words(fact.text)} - names
 
 
 def _says_no_more(text: str, words: set[str], known: str) -> bool:
     """Whether every word of weight and every number stands in the known fact, said or denied alike."""
     told = {ground.fold(word) for word in ground.content_words(known)}
-    numbers = set(re.findall(r"\d+", text))
     return (
         len(words) > 1
         and words <= told
-        and numbers <= set(re.findall(r"\d+", known))
+        and ground.number_words(text) <= ground.number_words(known)
         and bool(_NEGATION.search(text)) == bool(_NEGATION.search(known))
     )

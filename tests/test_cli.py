@@ -142,7 +142,7 @@ def commands(group: click.Group = cli.main, before: tuple[str, ...] = ()) -> Ite
 
 
 EVERY = [pytest.param(words, command, id=" ".join(("memlite", *words))) for words, command in commands()]
-LEAVES = [case for case in EVERY if case.values[0] and case.values[0][0] != "models"]
+LEAVES = [case for case in EVERY if case.values[0] and case.values[0][0] not in ("models", "bench")]
 
 
 def example(run: Run, words: tuple[str, ...]) -> str:

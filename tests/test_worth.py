@@ -23,22 +23,33 @@ TALK = ExtractionRequest(
         ('Ann said: "Where do you live?"', "question"),
         ("Bob said thanks.", "small talk"),
         ("Bob wishes Ann good luck.", "small talk"),
-        ("Ann works as a nurse at Bay Clinic.", "known"),
-        ("Ann is a nurse in Porto.", "known"),
         ("Ann is vegan.", None),
-        ("Ann works as a nurse at Hill Clinic.", None),
-        ("Ann does not work as a nurse at Bay Clinic.", None),
-        ("Ann no longer eats fish.", None),
-        ("Ann works as a nurse at Bay Clinic since 2021.", None),
         ("Ann works 12 hours.", None),
     ],
 )
-def test_questions_small_talk_and_what_is_known_are_dropped_with_the_reason(text: str, reason: str | None) -> None:
+def test_questions_and_small_talk_are_dropped_with_the_reason(text: str, reason: str | None) -> None:
     found = worth.unworthy(ExtractedFact(text, sources=(1,)), TALK)
     assert (found is None) == (reason is None), found
     assert (reason or "") in (found or "")
 
 
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("Ann works as a nurse at Bay Clinic.", 0),
+        ("Ann is a nurse in Porto.", 0),
+        ("Ann works as a nurse at Hill Clinic.", None),
+        ("Ann does not work as a nurse at Bay Clinic.", None),
+        ("Ann no longer eats fish.", None),
+        ("Ann works as a nurse at Bay Clinic since 2021.", None),
+        ("Ann works as a nurse at Bay Clinic for two years.", None),
+    ],
+)
+def test_what_says_no_more_than_a_known_fact_is_that_fact(text: str, number: int | None) -> None:
+    found = worth.known(ExtractedFact(text, sources=(1,)), TALK)
+    assert found == (None if number is None else TALK.known[number].text)
+
+
 def test_a_fact_that_says_what_it_replaces_is_no_repetition() -> None:
     fact = ExtractedFact("Ann works as a nurse in Porto.", sources=(1,), replaces=(1,))
-    assert worth.unworthy(fact, TALK) is None
+    assert worth.known(fact, TALK) is None
