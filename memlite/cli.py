@@ -622,13 +622,13 @@ def bench() -> None:
 
 
 @bench.command("extraction", epilog=_example("memlite bench extraction held_out.jsonl --limit 50"))
-@click.argument("path", type=click.Path(path_type=Path))
+@click.argument("cases", metavar="PATH", type=click.Path(path_type=Path))
 @click.option("--limit", type=click.IntRange(min=1), help="So many cases, spread evenly.")
 @click.option("--bare", is_flag=True, help="Also the installed model without its adapter, with the general prompt.")
 @click.option("--gguf", "others", multiple=True, type=click.Path(exists=True, path_type=Path), help="Also this model.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object; with several systems under their names.")
 @_answer_errors
-def bench_extraction(path: Path, limit: int | None, bare: bool, others: tuple[Path, ...], as_json: bool) -> None:
+def bench_extraction(cases: Path, limit: int | None, bare: bool, others: tuple[Path, ...], as_json: bool) -> None:
     """How many facts an extractor finds, how many of its facts are right, and what a turn costs.
 
     PATH: a folder with turns.jsonl and facts.jsonl (LoCoMo), one with labels.jsonl and dataset.*.jsonl, or a file of
@@ -644,7 +644,7 @@ def bench_extraction(path: Path, limit: int | None, bare: bool, others: tuple[Pa
     if bare:
         systems[f"{used.name} bare"] = GGUFExtractor(used.path, form="general")
     systems |= {other.stem: GGUFExtractor(other) for other in others}
-    found = extraction(path, systems, limit=limit, tell=_progress() or (lambda line: None))
+    found = extraction(cases, systems, limit=limit, tell=_progress() or (lambda line: None))
     if as_json:
         first = found[used.name]
         click.echo(json.dumps(first | {"systems": {name: each for name, each in found.items() if name != used.name}}))
