@@ -11,7 +11,7 @@ from pathlib import Path
 
 from memlite import forms
 from memlite.answer import once
-from memlite.asking import Asking, asked, way
+from memlite.asking import Asking, asked, one_type, way
 from memlite.chat import ChatModel
 from memlite.errors import InvalidInputError
 from memlite.records import ExtractedFact, Extraction, ExtractionRequest, Extractor
@@ -78,9 +78,10 @@ class GGUFExtractor:
             loaded, asking = self._load()
             answers = [asked(asking, loaded, part, self.recheck_below) for part in asking.parts(loaded, request)]
             answer = _merged(answers)
-            return (
-                answer if asking.heeds or not request.instructions.strip() else replace(answer, notes=(self._deaf(),))
-            )
+            if asking.heeds:
+                return answer
+            notes = (self._deaf(),) if request.instructions.strip() else ()
+            return replace(one_type(answer), notes=notes)
 
     def close(self) -> None:
         """Free the model. A later extraction loads it again."""
