@@ -31,23 +31,30 @@ def known(fact: ExtractedFact, request: ExtractionRequest) -> str | None:
     """The text of the known fact of which this one says no more, or None."""
     if fact.replaces or fact.continues:
         return None
-    words = _words(fact, request)
-    return next((each.text for each in request.known if _says_no_more(fact.text, words, each.text)), None)
+    return next((each.text for each in request.known if _says_no_more(fact, each.text, request)), None)
 
 
 def _words(fact: ExtractedFact, request: ExtractionRequest) -> set[str]:
     """The words that carry a fact, without the names of who speaks."""
-    speakers = " ".join(turn.speaker for turn in (*request.messages, *request.window))
-    names = {ground.fold(word) for word in re.findall(r"\w+", speakers)}
-    return {ground.fold(word) for word in ground.content_words(fact.text)} - names
+    return {ground.fold(word) for word in ground.content_words(fact.text)} - _speakers(request)
 
 
-def _says_no_more(text: str, words: set[str], known: str) -> bool:
-    """Whether every word of weight and every number stands in the known fact, said or denied alike."""
-    told = {ground.fold(word) for word in ground.content_words(known)}
+def _speakers(request: ExtractionRequest) -> set[str]:
+    return _tokens(" ".join(turn.speaker for turn in (*request.messages, *request.window)))
+
+
+def _tokens(text: str) -> set[str]:
+    return {ground.fold(word) for word in re.findall(r"\w+", text)}
+
+
+def _says_no_more(fact: ExtractedFact, known: str, request: ExtractionRequest) -> bool:
+    """Whether every word of weight, number and speaker stands in the known fact, said or denied alike."""
+    words = _words(fact, request)
+    subjects = _tokens(fact.text) & (_speakers(request) | {"user", "assistant"})
     return (
         len(words) > 1
-        and words <= told
-        and ground.number_words(text) <= ground.number_words(known)
-        and bool(_NEGATION.search(text)) == bool(_NEGATION.search(known))
+        and words <= {ground.fold(word) for word in ground.content_words(known)}
+        and subjects <= _tokens(known)
+        and ground.number_words(fact.text) <= ground.number_words(known)
+        and bool(_NEGATION.search(fact.text)) == bool(_NEGATION.search(known))
     )

@@ -39,6 +39,8 @@ def test_questions_and_small_talk_are_dropped_with_the_reason(text: str, reason:
         ("Ann works as a nurse at Bay Clinic.", 0),
         ("Ann is a nurse in Porto.", 0),
         ("Ann works as a nurse at Hill Clinic.", None),
+        ("Bob works as a nurse at Bay Clinic.", None),
+        ("The user works as a nurse at Bay Clinic.", None),
         ("Ann does not work as a nurse at Bay Clinic.", None),
         ("Ann no longer eats fish.", None),
         ("Ann works as a nurse at Bay Clinic since 2021.", None),
