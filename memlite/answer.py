@@ -120,20 +120,23 @@ def parse(answer: str, request: ExtractionRequest) -> Extraction:
     if facts_shown is None or (not facts_shown and isinstance(facts_shown, _CutList)):
         what = "an empty answer" if not answer.strip() else "no list of facts"
         raise ExtractionError(f'the extractor gave {what}, expected JSON with "facts"; {_beginning(answer)}')
-    facts: dict[str, ExtractedFact] = {}
-    unusable = []
-    for shown in facts_shown:
-        fact = _fact(shown, request)
-        if isinstance(fact, Skipped):
-            unusable.append(fact)
-            continue
-        key = " ".join(fact.text.casefold().split())
-        first = facts.get(key)
-        facts[key] = fact if first is None else replace(first, sources=once((*first.sources, *fact.sources)))
+    read = [_fact(shown, request) for shown in facts_shown]
+    facts = merged(fact for fact in read if isinstance(fact, ExtractedFact))
+    unusable = [skipped for skipped in read if isinstance(skipped, Skipped)]
     if not facts and unusable:
         reason = unusable[0].reason
         raise ExtractionError(f"the extractor gave no usable fact: {reason}; {_beginning(answer)}")
-    return Extraction(tuple(facts.values()), tuple(unusable))
+    return Extraction(facts, tuple(unusable))
+
+
+def merged(facts: Iterable[ExtractedFact]) -> tuple[ExtractedFact, ...]:
+    """The facts, each text once, as it was first told, with the sources of all that tell it."""
+    told: dict[str, ExtractedFact] = {}
+    for fact in facts:
+        key = " ".join(fact.text.casefold().split())
+        first = told.get(key)
+        told[key] = fact if first is None else replace(first, sources=once((*first.sources, *fact.sources)))
+    return tuple(told.values())
 
 
 def _beginning(answer: str) -> str:

@@ -256,16 +256,16 @@ class Meaning:
 def figures(cases: Sequence[Case], answers: Sequence[Answer], meaning: Callable[[str, str], float]) -> dict[str, Any]:
     """All measures of one system, by name; a measure that the cases have no gold for is None."""
     found = wanted = given = right = by_words = by_meaning = 0
-    empty = empty_right = dated = dates_right = linked = linked_right = invented = grounded = spoken = 0
-    named = named_right = named_wanted = named_found = 0
+    empty = empty_right = dated = dates_right = linked = linked_right = invented = grounded = 0
+    named = named_right = named_wanted = 0
     for case, made in zip(cases, answers, strict=True):
         invented += sum(bool(made_up(fact, case.request)) for fact in made.facts)
         grounded += sum(not ground.ungrounded(fact, case.request) for fact in made.facts)
         if case.entities is not None:
             gold_names = _names(case, case.entities)
             names = _names(case, [e for fact in made.facts for e in fact.entities])
-            named, named_right = named + len(names), named_right + len(names & gold_names)
-            named_wanted, named_found = named_wanted + len(gold_names), named_found + len(names & gold_names)
+            named, named_wanted = named + len(names), named_wanted + len(gold_names)
+            named_right += len(names & gold_names)
         if case.facts is None:
             continue
         wanted, given = wanted + len(case.facts), given + len(made.facts)
@@ -292,13 +292,8 @@ def figures(cases: Sequence[Case], answers: Sequence[Answer], meaning: Callable[
                 linked += 1
                 linked_right += any(made.facts[at].replaces == gold.replaces for at in same)
         right += len(matched)
-        spoken += sum(
-            any(gold.sources and set(gold.sources) & set(fact.sources) for gold in case.facts)
-            for at, fact in enumerate(made.facts)
-            if at in matched
-        )
     recall, precision = _ratio(found, wanted), _ratio(right, given)
-    entity_precision, entity_recall = _ratio(named_right, named), _ratio(named_found, named_wanted)
+    entity_precision, entity_recall = _ratio(named_right, named), _ratio(named_right, named_wanted)
     extractions = [made.extraction for made in answers]
     return {
         "n": len(cases),
@@ -340,14 +335,9 @@ def share(one: str, other: str) -> float:
 
 def made_up(fact: ExtractedFact, request: ExtractionRequest) -> list[str]:
     """Names and numbers of a fact that stand nowhere in what was shown. Plain search, apart from ground.py."""
-    shown = [turn.text for turn in (*request.window, *request.messages)]
-    shown += [turn.speaker for turn in (*request.window, *request.messages)]
-    shown += [
-        f"{found.start} {found.end} {dates.shown(found)}"
-        for t in (*request.window, *request.messages)
-        for found in t.dates
-    ]
-    shown += [known.text for known in request.known]
+    turns = (*request.window, *request.messages)
+    shown = [text for turn in turns for text in (turn.speaker, turn.text)] + [known.text for known in request.known]
+    shown += [f"{found.start} {found.end} {dates.shown(found)}" for turn in turns for found in turn.dates]
     text = " ".join(shown).casefold()
     tokens = set(re.findall(r"\w+", text))
     bare = re.sub(r"^(?:The (?:user|assistant)|\w+)", "", fact.text)

@@ -37,12 +37,11 @@ class Answer:
     def confidence(self, text: str) -> float | None:
         """The mean probability of the tokens that spell a fact's text."""
         answer = b"".join(self.pieces)
-        spelled = next(
-            (each for each in (json.dumps(text, ensure_ascii=False)[1:-1].encode(), text.encode()) if each in answer),
-            b"",
-        )
+        spelled = json.dumps(text, ensure_ascii=False)[1:-1].encode()
+        if spelled not in answer:
+            spelled = text.encode()  # an answer in lines escapes nothing
         start = answer.find(spelled)
-        if not spelled:
+        if start < 0:
             return None
         position = 0
         held = []

@@ -23,7 +23,7 @@ from dataclasses import replace
 from string import ascii_lowercase
 
 from memlite import dates
-from memlite.answer import ENTITY_TYPES, MOST_ENTITIES, MOST_FACTS, any_of, once
+from memlite.answer import ENTITY_TYPES, MOST_ENTITIES, MOST_FACTS, any_of, merged, once
 from memlite.errors import ExtractionError
 from memlite.prompt import LONGEST_NAME, block, label, one_line, with_dates
 from memlite.records import ExtractedFact, Extraction, ExtractionRequest, KnownFact, NamedEntity, Skipped, Turn
@@ -80,19 +80,12 @@ def parse(answer: str, request: ExtractionRequest) -> Extraction:
     lines = [line for line in answer.strip().split("\n") if line.strip()]
     if lines == [NOTHING]:
         return Extraction(())
-    facts: dict[str, ExtractedFact] = {}
-    unusable = []
-    for line in lines:
-        fact = _read(line, request)
-        if fact is None:
-            unusable.append(Skipped(one_line(line), "the answer was cut off in this fact"))
-            continue
-        key = fact.text.casefold()
-        first = facts.get(key)
-        facts[key] = fact if first is None else replace(first, sources=once((*first.sources, *fact.sources)))
+    read = [_read(line, request) for line in lines]
+    facts = merged(fact for fact in read if fact is not None)
     if not facts:
         raise ExtractionError(f"the extractor gave no facts, nor {NOTHING!r}; the answer begins {answer[:200]!r}")
-    return Extraction(tuple(facts.values()), tuple(unusable))
+    cut = [one_line(line) for line, fact in zip(lines, read, strict=True) if fact is None]
+    return Extraction(facts, tuple(Skipped(line, "the answer was cut off in this fact") for line in cut))
 
 
 def _said(turn: Turn) -> str:

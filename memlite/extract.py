@@ -10,11 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from memlite import forms
-from memlite.answer import once
+from memlite.answer import merged
 from memlite.asking import Asking, asked, one_type, way
 from memlite.chat import ChatModel
 from memlite.errors import InvalidInputError
-from memlite.records import ExtractedFact, Extraction, ExtractionRequest, Extractor
+from memlite.records import Extraction, ExtractionRequest, Extractor
 
 Choice = str | Path | Extractor | bool | None  # what a caller may name as the extractor
 
@@ -154,13 +154,8 @@ def open_extractor(choice: Choice = None, *, n_threads: int = 1) -> Extractor | 
 
 def _merged(parts: Sequence[Extraction]) -> Extraction:
     """The answers of all parts as one; a fact that two of them give stands once."""
-    facts: dict[str, ExtractedFact] = {}
-    for fact in (fact for part in parts for fact in part.facts):
-        key = fact.text.casefold()
-        first = facts.get(key)
-        facts[key] = fact if first is None else replace(first, sources=once((*first.sources, *fact.sources)))
     return Extraction(
-        tuple(facts.values()),
+        merged(fact for part in parts for fact in part.facts),
         tuple(skipped for part in parts for skipped in part.unusable),
         sum(part.prompt_tokens for part in parts),
         sum(part.evaluated_tokens for part in parts),

@@ -182,11 +182,13 @@ def trimmed(fact: ExtractedFact, request: ExtractionRequest) -> tuple[ExtractedF
     A small model that has written down what was said sometimes goes on: with a price that nobody named, or with what it
     knows already.
     """
+    clauses = _CLAUSE.split(fact.text.rstrip(".!"))
+    kept = len(clauses)
+    if kept == 1:
+        return fact, ""
     cited = tuple(turn for turn in request.messages if turn.number in fact.sources) or request.messages
     evidence = _Evidence(fact, request)
     now = _Evidence(fact, replace(request, messages=cited, window=(), known=()))
-    clauses = _CLAUSE.split(fact.text.rstrip(".!"))
-    kept = len(clauses)
     while kept > 1 and not _is_said(clauses[kept - 1], evidence, now):
         kept -= 1
     if kept == len(clauses):

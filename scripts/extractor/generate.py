@@ -99,9 +99,8 @@ class Conversation:
     def __init__(self, skeleton: Skeleton, rng: random.Random, *, plain: bool, cast: Cast | None = None) -> None:
         self.skeleton = skeleton
         self.rng = rng
-        self.plain = plain
         self.cast = cast or Cast(skeleton, rng, plain=plain)
-        self.style = Style(rng, plain=plain or bool(cast and cast.style is None))
+        self.style = Style(rng, plain=plain)
         self.values: dict[str, str] = {}
         self.resolved: dict[str, ResolvedDate] = {}
         self.lower_names = self.style.lower and rng.random() < 0.3
@@ -336,7 +335,6 @@ class Cast:
     """Who speaks, when, and which names are taken."""
 
     def __init__(self, skeleton: Skeleton, rng: random.Random, *, plain: bool) -> None:
-        self.style = None
         self.now = datetime(2020, 1, 1, tzinfo=timezone.utc) + timedelta(minutes=rng.randint(0, 7 * 365 * 24 * 60))
         self.taken: set[str] = set()
         self.names: dict[str, str] = {}
