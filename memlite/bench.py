@@ -257,7 +257,7 @@ def figures(cases: Sequence[Case], answers: Sequence[Answer], meaning: Callable[
     """All measures of one system, by name; a measure that the cases have no gold for is None."""
     found = wanted = given = right = by_words = by_meaning = 0
     empty = empty_right = dated = dates_right = linked = linked_right = invented = grounded = 0
-    named = named_right = named_wanted = 0
+    named = named_right = named_wanted = attributed = 0
     for case, made in zip(cases, answers, strict=True):
         invented += sum(bool(made_up(fact, case.request)) for fact in made.facts)
         grounded += sum(not ground.ungrounded(fact, case.request) for fact in made.facts)
@@ -283,6 +283,7 @@ def figures(cases: Sequence[Case], answers: Sequence[Answer], meaning: Callable[
             same = [at for at, words, cosine in pairs if words >= SAME_WORDS or cosine >= SAME_MEANING]
             found += bool(same)
             matched.update(same)
+            attributed += any(made.facts[at].by == _by(gold, case) for at in same)
             best = max(pairs, key=lambda pair: pair[1] + pair[2], default=None)
             days = set(re.findall(r"\d{4}-\d\d(?:-\d\d)?", gold.text))
             if days and best is not None:
@@ -303,6 +304,7 @@ def figures(cases: Sequence[Case], answers: Sequence[Answer], meaning: Callable[
         "precision": precision,
         "f1": _f1(precision, recall),
         "facts_a_turn": _ratio(sum(len(made.facts) for made in answers), len(cases)),
+        "attributed": _ratio(attributed, found),
         "grounded": _ratio(grounded, sum(len(made.facts) for made in answers)),
         "invented": invented,
         "dropped": sum(made.dropped for made in answers),
@@ -355,6 +357,11 @@ def _names(case: Case, entities: Iterable[NamedEntity]) -> set[tuple[str, str]]:
     """Name and type of each entity; who speaks is left out, for code and not the model names it."""
     speakers = {turn.speaker.casefold() for turn in (*case.request.window, *case.request.messages)}
     return {(e.name.casefold(), e.type) for e in entities if e.name.casefold() not in speakers}
+
+
+def _by(gold: ExtractedFact, case: Case) -> str:
+    """Who says a gold fact: where the gold does not tell, the speaker of its first message."""
+    return gold.by or next((t.speaker for t in case.request.messages if t.number in gold.sources), "")
 
 
 def _ratio(part: float, whole: float) -> float | None:

@@ -15,6 +15,7 @@ _SMALL_TALK = frozenset(
     "answer answers".split()
 )
 _NEGATION = re.compile(r"\b(?:not|no|never|none|without|longer|\w+n['’]t|cannot|stopped|quit)\b", re.IGNORECASE)
+_CLAUSE = re.compile(r"; |,? (?:and|but|or|while|because|although|so|then|after|before|when|if) ", re.IGNORECASE)
 
 
 def unworthy(fact: ExtractedFact, request: ExtractionRequest) -> str | None:
@@ -48,13 +49,18 @@ def _tokens(text: str) -> set[str]:
 
 
 def _says_no_more(fact: ExtractedFact, known: str, request: ExtractionRequest) -> bool:
-    """Whether every word of weight, number and speaker stands in the known fact, said or denied alike."""
+    """Whether every word of weight and number stands in one clause of the known fact, said or denied alike.
+
+    In one clause: who hates dogs and loves cats does not hate cats.
+    """
     words = _words(fact, request)
     subjects = _tokens(fact.text) & (_speakers(request) | {"user", "assistant"})
-    return (
-        len(words) > 1
-        and words <= {ground.fold(word) for word in ground.content_words(known)}
-        and subjects <= _tokens(known)
-        and ground.number_words(fact.text) <= ground.number_words(known)
-        and bool(_NEGATION.search(fact.text)) == bool(_NEGATION.search(known))
+    if len(words) < 2 or not subjects <= _tokens(known):
+        return False
+    numbers, denied = ground.number_words(fact.text), bool(_NEGATION.search(fact.text))
+    return any(
+        words <= {ground.fold(word) for word in ground.content_words(clause)}
+        and numbers <= ground.number_words(clause)
+        and denied == bool(_NEGATION.search(clause))
+        for clause in _CLAUSE.split(known)
     )

@@ -72,3 +72,23 @@ def test_an_adapter_of_another_shape_is_refused(models: Path, tmp_path: Path) ->
             chat.adapt(found.path)  # a model, no adapter
     finally:
         chat.close()
+
+
+def test_the_attention_of_the_training_is_torchs_own_with_its_gradients() -> None:
+    import attention
+    import torch
+
+    torch.manual_seed(1)
+    query, key, value = (torch.randn(2, heads, 17, 8, dtype=torch.float64) for heads in (6, 2, 2))
+    wanted = torch.randn(2, 6, 17, 8, dtype=torch.float64)
+    found = []
+    for attend in (
+        lambda q, k, v: attention.attend(None, q, k, v, None, scaling=8**-0.5)[0].transpose(1, 2),
+        lambda q, k, v: torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True),
+    ):
+        inputs = [each.clone().requires_grad_() for each in (query, key, value)]
+        out = attend(*inputs)
+        (out * wanted).sum().backward()
+        found.append([out.detach(), *(each.grad for each in inputs)])
+    for ours, theirs in zip(*found, strict=True):
+        assert torch.allclose(ours, theirs, atol=1e-6)  # shares are float32

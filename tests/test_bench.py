@@ -63,7 +63,7 @@ def figures(*answers: tuple[ExtractedFact, ...]) -> dict[str, object]:
 
 def test_a_perfect_answer_has_perfect_figures() -> None:
     assert MOVE.facts is not None
-    found = figures(MOVE.facts, ())
+    found = figures(tuple(replace(fact, by="Ann") for fact in MOVE.facts), ())
     right = (
         "recall",
         "recall_by_words",
@@ -73,9 +73,11 @@ def test_a_perfect_answer_has_perfect_figures() -> None:
         "empty_right",
         "entity_f1",
         "dates_right",
+        "valid",
+        "grounded",
     )
-    assert {name: found[name] for name in (*right, "replaces_right", "valid", "grounded")} == dict.fromkeys(
-        (*right, "replaces_right", "valid", "grounded"), 1.0
+    assert {name: found[name] for name in (*right, "replaces_right", "attributed")} == dict.fromkeys(
+        (*right, "replaces_right", "attributed"), 1.0
     )
     assert (found["n"], found["invented"], found["facts_a_turn"]) == (2, 0, 0.5)
     assert (found["prompt_tokens"], found["evaluated_tokens"], found["answer_tokens"]) == (9, 3, 4)
@@ -84,6 +86,7 @@ def test_a_perfect_answer_has_perfect_figures() -> None:
 def test_the_wrong_message_date_link_and_entity_are_seen() -> None:
     (gold,) = MOVE.facts or ()
     assert figures((replace(gold, sources=(2,)),))["recall"] == 0
+    assert figures((replace(gold, by="Bob"),))["attributed"] == 0
     wrong = replace(
         gold, text="Ann moved from Lisbon to Porto.", replaces=(), entities=(NamedEntity("Porto", "person"),)
     )

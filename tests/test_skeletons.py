@@ -57,6 +57,20 @@ def test_the_same_seed_gives_the_same_examples_and_no_two_are_alike(some: list[g
     assert len(set(shown)) > 0.99 * len(shown)
 
 
+def test_asked_of_one_message_what_was_said_before_is_window_and_perhaps_known() -> None:
+    made = list(itertools.islice(generate.examples(generate.training(), 2, one_message=1.0), 500))
+    one = [each for each in made if len(each.request.messages) == 1]
+    assert len(one) > 450  # the others say a part of a fact in each message
+    assert 0.25 < sum(not each.facts for each in one) / len(one) < 0.55
+    for example in one:
+        assert len(example.request.window) <= compact.MOST_EARLIER
+        assert all(fact.sources == (1,) for fact in example.facts)
+        links = {n for fact in example.facts for n in (*fact.replaces, *fact.continues)}
+        assert links <= {known.number for known in example.request.known}
+    whole = itertools.islice(generate.examples(generate.training(), 2), 500)
+    assert any(len(each.request.messages) > 1 for each in whole)
+
+
 def test_an_answer_reads_back_as_the_facts_it_was_made_of(some: list[generate.Example]) -> None:
     for example in some:
         read = compact.parse(compact.write(example.facts), example.request)

@@ -12,7 +12,11 @@ from memlite.records import ExtractedFact, ExtractionRequest, KnownFact, Turn
 NOW = datetime(2026, 1, 1, tzinfo=timezone.utc)
 TALK = ExtractionRequest(
     (Turn(1, "user", "Ann", "So what?", NOW), Turn(2, "assistant", "Bob", "Thanks a lot, good luck!", NOW)),
-    known=(KnownFact(1, "Ann works as a nurse at Bay Clinic in Porto since 2019."), KnownFact(2, "Ann eats fish.")),
+    known=(
+        KnownFact(1, "Ann works as a nurse at Bay Clinic in Porto since 2019."),
+        KnownFact(2, "Ann eats fish."),
+        KnownFact(3, "Ann hates big dogs and loves old cats; Ann does not like green tea."),
+    ),
 )
 
 
@@ -45,6 +49,11 @@ def test_questions_and_small_talk_are_dropped_with_the_reason(text: str, reason:
         ("Ann no longer eats fish.", None),
         ("Ann works as a nurse at Bay Clinic since 2021.", None),
         ("Ann works as a nurse at Bay Clinic for two years.", None),
+        ("Ann loves old cats.", 2),
+        ("Ann hates old cats.", None),
+        ("Ann hates cats.", None),
+        ("Ann does not like green tea.", 2),
+        ("Ann does not like dogs.", None),
     ],
 )
 def test_what_says_no_more_than_a_known_fact_is_that_fact(text: str, number: int | None) -> None:

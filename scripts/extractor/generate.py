@@ -18,11 +18,11 @@ import slots
 from skeletons import MARKED, SLOT, SPEAKERS, Said, Skeleton, base, choices, kind, read
 
 from memlite import dates
-from memlite.compact import MOST_KNOWN
+from memlite.compact import LEAST_EARLIER, MOST_EARLIER, MOST_KNOWN
 from memlite.records import ExtractedFact, ExtractionRequest, KnownFact, NamedEntity, ResolvedDate, Turn
 
 FOLDER = Path(__file__).parent
-DATA_VERSION = "1"
+DATA_VERSION = "2"
 
 _ROLES = {"U": "user", "S": "assistant", "T": "tool"}
 _PREPOSITIONS = {"day": "on", "weekend": "on the", "week": "in the", "month": "in", "season": "in", "year": "in"}
@@ -57,10 +57,13 @@ def _all(folder: Path) -> list[Skeleton]:
     return found
 
 
-def examples(skeletons: Sequence[Skeleton], seed: int, *, plain: bool = False) -> Iterator[Example]:
+def examples(
+    skeletons: Sequence[Skeleton], seed: int, *, plain: bool = False, one_message: float = 0.0
+) -> Iterator[Example]:
     """Endless examples, every skeleton once a round in a new order, and twice where a known fact is linked.
 
-    plain: no noise, nothing added.
+    plain: no noise, nothing added. one_message: the share (0 to 1) of the conversations of which a single message is
+    new, as memlite asks; those before it are its window.
     """
     round_ = 0
     while True:
@@ -70,14 +73,19 @@ def examples(skeletons: Sequence[Skeleton], seed: int, *, plain: bool = False) -
         random.Random(f"{seed}/{round_}").shuffle(order)
         for skeleton, time in order:
             rng = random.Random(f"{seed}/{round_}/{skeleton.name}/{time}")
-            made = example(skeleton, skeletons, rng, plain=plain)
+            made = example(skeleton, skeletons, rng, plain=plain, one_message=one_message)
             if made is not None:
                 yield made
         round_ += 1
 
 
 def example(
-    skeleton: Skeleton, others: Sequence[Skeleton], rng: random.Random, *, plain: bool = False
+    skeleton: Skeleton,
+    others: Sequence[Skeleton],
+    rng: random.Random,
+    *,
+    plain: bool = False,
+    one_message: float = 0.0,
 ) -> Example | None:
     """One example of a skeleton; None where its dates could not be said."""
     for _ in range(12):
@@ -90,6 +98,8 @@ def example(
         return None
     if not plain:
         conversation.surround(others)
+    if one_message and rng.random() < one_message:
+        conversation.ask_of_one()
     return conversation.example()
 
 
@@ -161,9 +171,9 @@ class Conversation:
         rng = self.rng
         text = re.sub(r"\[([^\[\]]*)\]", lambda m: rng.choice(m[1].split("|")), said.text)
         text = re.sub(r"[^\S\n]+(?=[,.!?])|(?<=[^\S\n])[^\S\n]+", "", text).strip()
-        for slot in dict.fromkeys(SLOT.findall(text)):
-            if base(slot) in slots.DATE_SLOTS:
-                text = self._say_date(text, slot)
+        said_dates = [slot for slot in dict.fromkeys(SLOT.findall(text)) if base(slot) in slots.DATE_SLOTS]
+        for slot in said_dates:
+            text = self._say_date(text, slot)
         text = self._fill(text, said.speaker)
         text = re.sub(r"(^|[.!?]\s+)([a-z])", lambda m: m[1] + m[2].upper(), text) if not self._is_lower(said) else text
         text = _with_articles(text)
@@ -174,6 +184,10 @@ class Conversation:
             written = self.style.write(text, fixed, self.kept, chatty=said.speaker in "ABCU")
             if [(d.start, d.end) for d in dates.resolve(written, when)] == [(d.start, d.end) for d in days]:
                 text = written  # else the noise has changed what a date means
+        read = {(found.start, found.end) for found in dates.resolve(text, when)}
+        for slot in said_dates:  # the values of other slots may have changed what "on Saturday" means
+            if (self.resolved[slot].start, self.resolved[slot].end) not in read:
+                raise NoDateError(slot)
         role = _ROLES.get(said.speaker) or ("user" if said.speaker == "A" else self.cast.other_role)
         return Turn(number, role, self.cast.name(said.speaker), text, when, dates.resolve(text, when))
 
@@ -278,6 +292,35 @@ class Conversation:
         if self.rng.random() < 0.6:
             self.known += told
 
+    def ask_of_one(self) -> None:
+        """One message is new, those before it are the window, and what they said may be known already."""
+        candidates = [number for number in range(1, len(self.messages) + 1) if not self._is_half_said(number)]
+        if not candidates:
+            return
+        tells = {max(fact.sources) for fact in self.facts}
+        number = self.rng.choices(candidates, [1.0 if each in tells else 0.6 for each in candidates])[0]
+        told = [fact for fact in self.facts if max(fact.sources) < number]
+        now = [fact for fact in self.facts if max(fact.sources) == number]
+        over = {known for fact in told for known in fact.replaces}
+        if any(over & {*fact.replaces, *fact.continues} for fact in now):
+            return
+        self.window = [*self.window, *(replace(turn, number=0) for turn in self.messages[: number - 1])]
+        self.window = self.window[-self.rng.randint(LEAST_EARLIER, MOST_EARLIER) :]
+        self.messages = [replace(self.messages[number - 1], number=1)]
+        self.facts = [replace(fact, sources=(1,)) for fact in now]
+        self._keep_known([at for at in range(len(self.known)) if at + 1 not in over])
+        if over or self.rng.random() < 0.5:
+            self.known += [fact.text for fact in told]
+        self._shuffle_known()
+
+    def _is_half_said(self, number: int) -> bool:
+        """Whether this message says a part of a fact whose speaker goes on later."""
+        speaker = {turn.number: turn.speaker for turn in self.messages}
+        return any(
+            number in fact.sources and number < max(fact.sources) and speaker[number] == speaker[max(fact.sources)]
+            for fact in self.facts
+        )
+
     def _join(self, others: Sequence[Skeleton]) -> None:
         """More new messages, before or after: another conversation of the same people, with its facts."""
         other = self._other(others)
@@ -305,6 +348,10 @@ class Conversation:
         while len(order) > MOST_KNOWN:
             order.remove(self.rng.choice([n for n in order if n not in linked]))
         self.rng.shuffle(order)
+        self._keep_known(order)
+
+    def _keep_known(self, order: Sequence[int]) -> None:
+        """The known facts at these places, in this order; links to others go."""
         new = {old + 1: at for at, old in enumerate(order, 1)}
         self.known = [self.known[at] for at in order]
         self.facts = [
