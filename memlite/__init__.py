@@ -18,6 +18,7 @@ from memlite.errors import (
 from memlite.memory import Memory
 from memlite.records import (
     AddResult,
+    Context,
     DeletionPreview,
     Embedder,
     Entity,
@@ -51,6 +52,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AddResult",
     "AsyncMemory",
+    "Context",
     "DeletionPreview",
     "Embedder",
     "EmbedderMismatchError",

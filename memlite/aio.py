@@ -40,6 +40,7 @@ class AsyncMemory:
     get = _in_thread(Memory.get)
     get_all = _in_thread(Memory.get_all)
     search = _in_thread(Memory.search)
+    context = _in_thread(Memory.context)
     update = _in_thread(Memory.update)
     delete = _in_thread(Memory.delete)
     preview_delete = _in_thread(Memory.preview_delete)

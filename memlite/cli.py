@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
@@ -17,6 +17,9 @@ from memlite import output
 from memlite.errors import InvalidInputError, MemliteError
 from memlite.memory import Memory, default_path
 from memlite.records import AddResult, DeletionPreview, Receipt
+
+if TYPE_CHECKING:
+    from memlite.bench.retrieval import Collected
 
 DEFAULT_USER = "me"
 
@@ -353,6 +356,33 @@ def search(
         _nothing(memory.path, "hits", _scope(user_id, agent_id, run_id))
 
 
+@_command('memlite context "what must Clara not eat?" --max-tokens 500')
+@click.argument("query")
+@click.option("--max-tokens", default=1000, show_default=True, help="At most so many, by an estimate that counts high.")
+@click.option("--filter", "filter_", help="Conditions on metadata, as JSON.")
+@click.option("--floor", type=click.FloatRange(0, 1), help="The evidence asked for; 0 shows whatever is found.")
+@_scope_options
+@_output_options
+@_db_option
+def context(
+    query: str, max_tokens: int, filter_: str | None, floor: float | None,
+    user_id: str | None, agent_id: str | None, run_id: str | None, as_json: bool, nl: bool, own_db: Path | None,
+) -> None:  # fmt: skip
+    """Print what answers QUERY as lines for a prompt; nothing where nothing does."""
+    with _memory(own_db, extractor=False) as memory:
+        found = memory.context(
+            _stdin(query),
+            **_scope(user_id, agent_id, run_id),
+            max_tokens=max_tokens,
+            filters=_json_option("filter", filter_),
+            floor=floor,
+        )
+    _notes(found.notes)
+    _print(found, [found], lambda: found.text.splitlines(), as_json, nl)
+    if not found.hits:
+        click.echo(f"nothing: the evidence is {found.evidence:.2f}, the floor {found.floor:.2f}", err=True)
+
+
 @_command("memlite list --user ana --limit 20", name="list")
 @click.option("--limit", default=50, show_default=True, help="Most facts.")
 @click.option("--cursor", help="Go on after the page that printed it.")
@@ -634,7 +664,7 @@ def bench_extraction(cases: Path, limit: int | None, bare: bool, others: tuple[P
     PATH: a folder with turns.jsonl and facts.jsonl (LoCoMo), one with labels.jsonl and dataset.*.jsonl, or a file of
     cases.
     """
-    from memlite.bench import extraction
+    from memlite.bench.extraction import extraction
     from memlite.extract import GGUFExtractor, open_extractor
 
     used = open_extractor()
@@ -654,6 +684,110 @@ def bench_extraction(cases: Path, limit: int | None, bare: bool, others: tuple[P
         *((name, *(output.figure(each[name]) for each in found.values())) for name in found[used.name]),
     ]
     click.echo("\n".join(output.table(rows)))
+
+
+def _retrieval_options(command: Callable[..., None]) -> Callable[..., None]:
+    """What the benchmarks of search have in common."""
+    options: list[Callable[[Callable[..., None]], Callable[..., None]]] = [
+        click.option("--only", metavar="ID", multiple=True, help="Only this haystack; may be given again."),
+        click.option("--vectors/--no-vectors", default=True, help="With the installed embedder, or by words alone."),
+        click.option("--extract", is_flag=True, help="Also learn facts with the extractor: seconds a turn."),
+        click.option(
+            "--cache",
+            type=click.Path(path_type=Path),
+            help="Keep the vectors in this file, so that a second run takes seconds.",
+        ),
+        click.option("--baselines", is_flag=True, help="Also plain FTS5: porter, stop words, OR, by rank."),
+        click.option(
+            "--out",
+            type=click.File("w", encoding="utf-8"),
+            help="Write a JSON line for each question; see `memlite bench diff`.",
+        ),
+        click.option("--json", "as_json", is_flag=True, help="A JSON object for each system and level."),
+        _answer_errors,
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@bench.command("locomo", epilog=_example("memlite bench locomo locomo10.json --baselines"))
+@click.argument("path", metavar="PATH", type=click.Path(exists=True, path_type=Path))
+@click.option("--gold-facts", is_flag=True, help="Also store the facts that the set gives.")
+@_retrieval_options
+def bench_locomo(path: Path, gold_facts: bool, **options: Any) -> None:
+    """How well search finds the evidence of LoCoMo's questions.
+
+    PATH: locomo10.json, or a folder with turns.jsonl and questions.jsonl (and adversarial.jsonl, facts.jsonl).
+    """
+    from memlite.bench.retrieval import read_locomo
+
+    _bench_retrieval(read_locomo(path), gold_facts=gold_facts, **options)
+
+
+@bench.command("longmemeval", epilog=_example("memlite bench longmemeval longmemeval_s.json --cache vectors.db"))
+@click.argument("path", metavar="PATH", type=click.Path(exists=True, path_type=Path))
+@_retrieval_options
+def bench_longmemeval(path: Path, **options: Any) -> None:
+    """How well search finds the sessions that answer LongMemEval's questions.
+
+    PATH: the published json, or a folder with questions.jsonl and sessions.jsonl.gz.
+    """
+    from memlite.bench.retrieval import read_longmemeval
+
+    _bench_retrieval(read_longmemeval(path), gold_facts=False, **options)
+
+
+def _bench_retrieval(
+    collected: Collected,
+    *,
+    gold_facts: bool,
+    only: tuple[str, ...],
+    vectors: bool,
+    extract: bool,
+    cache: Path | None,
+    baselines: bool,
+    out: TextIO | None,
+    as_json: bool,
+) -> None:
+    from memlite.bench import retrieval
+
+    tell = _progress() or (lambda line: None)
+    if only:
+        collected = retrieval.part(collected, only)
+    answers, size = retrieval.measure(
+        collected, vectors=vectors, extract=extract, gold_facts=gold_facts, cache=cache, tell=tell
+    )
+    if out:
+        out.writelines(json.dumps(retrieval.line(each), ensure_ascii=False) + "\n" for each in answers)
+    systems = {"memlite": answers}
+    if baselines:
+        systems["plain FTS5"] = retrieval.ask(collected, retrieval.plain_fts5(collected.haystacks), None, tell)
+    reports = [
+        {"system": name, **retrieval.report(collected, found, level), "bytes": size if name == "memlite" else None}
+        for name, found in systems.items()
+        for level in retrieval.LEVELS
+    ]
+    if as_json:
+        click.echo("\n".join(map(json.dumps, reports)))
+    else:
+        click.echo("\n".join(output.retrieval_lines(reports)))
+
+
+@bench.command("diff", epilog=_example("memlite bench diff before.jsonl after.jsonl"))
+@click.argument("before", type=click.File(encoding="utf-8"))
+@click.argument("after", type=click.File(encoding="utf-8"))
+@click.option("--json", "as_json", is_flag=True, help="A JSON object for each measure.")
+@_answer_errors
+def bench_diff(before: TextIO, after: TextIO, as_json: bool) -> None:
+    """Compare two runs of a benchmark, question by question: the files that --out wrote."""
+    from memlite.bench.retrieval import compare, outcomes
+
+    rows = compare(outcomes(before), outcomes(after))
+    if as_json:
+        click.echo("\n".join(map(json.dumps, rows)))
+        return
+    click.echo("\n".join(output.comparison_lines(rows)))
 
 
 _ENGLISH = (

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import os
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import date, datetime, tzinfo
 from pathlib import Path
 from types import EllipsisType, TracebackType
@@ -17,6 +18,7 @@ import apsw
 from memlite import (
     arguments,
     batches,
+    context,
     conversation,
     entities,
     facts,
@@ -26,6 +28,7 @@ from memlite import (
     instants,
     learn,
     messages,
+    rank,
     remembered,
     scopes,
     search,
@@ -36,6 +39,7 @@ from memlite.errors import InvalidInputError, ModelError
 from memlite.learn import Learnt, timed
 from memlite.records import (
     AddResult,
+    Context,
     DeletionPreview,
     Entity,
     Event,
@@ -52,8 +56,9 @@ from memlite.records import (
     Stats,
     WorkResult,
 )
+from memlite.search import Asked
 from memlite.semantic import Semantic
-from memlite.words import fold, read_query
+from memlite.words import digest, fold, read_query
 
 if TYPE_CHECKING:
     from memlite import embed, extract
@@ -340,28 +345,78 @@ class Memory:
         filters: conditions on metadata (see `memlite.filters`). include: "facts", "messages" or both; a message
         comes only where no returned fact cites it. Raises InvalidInputError.
         """
-        scope = self._ids(user_id, agent_id, run_id)
         kinds = arguments.included(include)
         count = arguments.count("limit", limit)
+        with self._asked(query, self._ids(user_id, agent_id, run_id), filters) as (db, asked):
+            if asked is None:
+                return Hits((), self._notes(False))
+            found, evidence = search.find(db, asked, kinds, count, explain)
+            floor = rank.floor(vectors=asked.vector is not None)
+            return Hits(tuple(found), self._notes(False), evidence, floor)
+
+    def context(
+        self,
+        query: str,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        max_tokens: int = 1000,
+        filters: Mapping[str, Any] | None = None,
+        floor: float | None = None,
+    ) -> Context:
+        """The best hits of a query as lines for a prompt, and nothing where nothing answers it.
+
+        Each line is a fact or message with its day; behind a fact, if there is room, what was said. max_tokens: at
+        most so many, by an estimate that counts high. floor: the evidence asked for, in [0, 1], instead of the fitted
+        one; 0 returns whatever was found. What is remembered is data: show it to a model as such, not as instructions.
+        Raises InvalidInputError.
+        """
+        room = arguments.count("max_tokens", max_tokens)
+        least = None if floor is None else arguments.probability("floor", floor)
+        hits = self.search(
+            query, user_id=user_id, agent_id=agent_id, run_id=run_id, limit=context.MOST_HITS, filters=filters
+        )
+        least = hits.floor if least is None else least
+        lines, shown = context.pack(hits if hits.evidence >= least else (), room)
+        text = "\n".join(lines)
+        return Context(text, tuple(shown), context.tokens(text), hits.evidence, least, hits.notes)
+
+    def _signals(self, query: str, *, user_id: str) -> dict[str, rank.Signals]:
+        """What search knows of every candidate message of a query, by the caller's own id: for fitting the ranking."""
+        with self._asked(query, self._ids(user_id, None, None), None) as (db, asked):
+            found = search.candidates(db, asked, ("facts", "messages"), search.POOL)["message"] if asked else {}
+            records = messages.fetch(db, found)
+            return {records[id_].caller_id or records[id_].id: signals for id_, signals in found.items()}
+
+    @contextlib.contextmanager
+    def _asked(
+        self, query: str, scope: Scope, conditions: Mapping[str, Any] | None
+    ) -> Iterator[tuple[apsw.Connection, Asked | None]]:
+        """A query made ready, and the file at one moment; None where nobody has ever used the scope."""
         if not isinstance(query, str):
             raise InvalidInputError(f"query is a {type(query).__name__}, expected a text.")
-        sql, bindings = _compile(filters)
+        sql, bindings = _compile(conditions)
         read = read_query(query)
         embedded = self._semantic.embed([read.text]) if query.strip() else None
         with self._database.read() as db:
             reach, entity_reach = scopes.reach(db, scope), scopes.reach_of_entities(db, scope)
             if reach is None or entity_reach is None:
-                return Hits((), self._notes(False))
-            asked = search.Asked(
-                query=read,
-                vector=embedded[0] if embedded and any(embedded[0]) else None,
-                reach=reach,
-                entity_reach=entity_reach,
-                filter_sql=sql,
-                filter_bindings=bindings,
-                now=instants.now(),
+                yield db, None
+                return
+            yield (
+                db,
+                Asked(
+                    query=read,
+                    digest=digest(read.text),
+                    vector=embedded[0] if embedded and any(embedded[0]) else None,
+                    reach=reach,
+                    entity_reach=entity_reach,
+                    filter_sql=sql,
+                    filter_bindings=bindings,
+                    now=instants.now(),
+                ),
             )
-            return Hits(tuple(search.find(db, asked, kinds, count, explain)), self._notes(False))
 
     def get(self, id: str) -> Fact | Message:
         """A fact or message by its id, or the beginning of it where that is unique. Raises NotFoundError."""

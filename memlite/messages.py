@@ -13,6 +13,7 @@ from memlite import instants
 from memlite.records import Message, Scope
 from memlite.words import beside, digest
 
+SESSION_GAP = 6 * 3600 * 1000  # milliseconds of silence after which another session begins
 WINDOW = 10  # messages of the exact scope shown to the extractor before the new ones
 
 # A message whose facts are all past must not bring back by its words what was replaced or archived.
@@ -33,6 +34,19 @@ class NewMessage:
     observed_at: int
     observed_offset: int
     caller_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a message stands: its session's messages before and after it (the nearest first), and how it is told."""
+
+    scope_id: int
+    at: int
+    name: str
+    question: bool
+    characters: int
+    before: tuple[int, ...]
+    after: tuple[int, ...]
 
 
 def insert(
@@ -90,6 +104,36 @@ def window(db: apsw.Connection, scope_id: int, before: int) -> list[int]:
         (scope_id, before, WINDOW),
     )
     return [id_ for (id_,) in rows]
+
+
+def places(db: apsw.Connection, ids: Iterable[int], far: int) -> dict[int, Place]:
+    """Where messages stand, with up to `far` messages of the same session before and after each."""
+    beside = """(SELECT json_group_array(json_array(id, observed_at)) FROM (
+        SELECT id, observed_at FROM messages WHERE scope_id = m.scope_id AND id {} m.id ORDER BY id {} LIMIT ?))"""
+    rows = db.execute(
+        f"""
+        SELECT m.id, m.scope_id, m.observed_at, m.name, rtrim(m.content) GLOB '*[?？]', length(m.content),
+               {beside.format("<", "DESC")}, {beside.format(">", "ASC")}
+        FROM messages m WHERE m.id IN (SELECT value FROM json_each(?))
+        """,
+        (far, far, json.dumps(list(ids))),
+    )
+    found = {}
+    for id_, scope_id, at, name, question, characters, *around in rows:
+        before, after = (_without_gap(at, json.loads(each)) for each in around)
+        found[id_] = Place(scope_id, at, name, bool(question), characters, before, after)
+    return found
+
+
+def _without_gap(at: int, around: list[list[int]]) -> tuple[int, ...]:
+    """The messages of the same session, outwards."""
+    ids = []
+    for id_, then in around:
+        if abs(then - at) > SESSION_GAP:
+            break
+        ids.append(id_)
+        at = then
+    return tuple(ids)
 
 
 def fetch(db: apsw.Connection, ids: Iterable[int]) -> dict[int, Message]:

@@ -106,6 +106,9 @@ def hit_lines(hit: Hit) -> list[str]:
     if hit.explain:
         semantic = "off" if hit.explain.semantic is None else f"{hit.explain.semantic:.2f}"
         parts = [f"meaning {semantic}", f"words {hit.explain.keyword:.2f}", f"names {hit.explain.entity:.2f}"]
+        around, session = (hit.explain.parts[name][0] for name in ("around", "session"))
+        if isinstance(hit.record, Message) or hit.sources:
+            parts.append(f"with what stands around {around:.2f}; session {session:.2f}")
         if hit.explain.exact:
             parts.append(f"exact {hit.explain.exact:.2f}")
         if hit.explain.words:
@@ -168,6 +171,38 @@ def table(rows: Iterable[Sequence[str]]) -> list[str]:
     rows = [tuple(row) for row in rows]
     widths = [max(len(cell) for cell in column) for column in zip(*rows)]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
+
+
+def retrieval_lines(reports: Iterable[Mapping[str, Any]]) -> list[str]:
+    """How well systems found their evidence: the totals of each level, then every type of question."""
+    shown = ("any@1", "any@5", "any@10", "frac@10", "all@10", "mrr")
+    lines = []
+    for report in reports:
+        low, high = report["any@10_interval"]
+        speed = f"p50 {report['p50_ms']} ms, p95 {report['p95_ms']} ms, {report['tokens']} tokens in ten hits"
+        size = f", {report['bytes'] / 1e6:.1f} MB" if report["bytes"] else ""
+        lines.append(f"{report['system']}, {report['set']}, {report['level']}s: {speed}{size}")
+        rows = [("", "n", *shown)]
+        for name, each in {"all": report, **report["types"]}.items():
+            rows.append((name, str(each["n"]), *(f"{100 * each[part]:.1f}" if each["n"] else "-" for part in shown)))
+        lines += [*table(rows), f"any@10 between {100 * low:.1f} and {100 * high:.1f} (95 %)"]
+        if report["return_rate"] is not None and report["abstain_rate"] is not None:
+            returned = f"{100 * report['return_rate']:.0f} % of the answerable"
+            lines.append(f"above the floor: {returned}, {100 * (1 - report['abstain_rate']):.0f} % of the others")
+        lines.append("")
+    return lines[:-1]
+
+
+def comparison_lines(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Two runs beside each other."""
+    cells = [("", "n", "before", "after", "difference (95 %)", "won", "lost")]
+    for row in rows:
+        low, high = row["interval"]
+        change = f"{100 * row['difference']:+.1f} [{100 * low:+.1f}, {100 * high:+.1f}]"
+        shares = (f"{100 * row['before']:.1f}", f"{100 * row['after']:.1f}")
+        name = f"{row['level']} {row['measure']}"
+        cells.append((name, str(row["n"]), *shares, change, str(row["won"]), str(row["lost"])))
+    return table(cells)
 
 
 def figure(value: Any) -> str:

@@ -1,38 +1,85 @@
-"""How a hit's score is made: calibrated parts in [0, 1], a weighted mean of those that apply."""
+"""How a candidate's signals become its score: a logistic model whose weights scripts/fit_ranking has fitted.
+
+A message is judged with what stands around it: the two messages before and after, its session, and the best fact that
+was learnt from it. A fact by itself is judged like a message with nothing around it.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
-K1, B = 1.2, 0.75  # BM25's usual constants, and FTS5's
+from memlite import weights
 
-# BM25 at which a text counts as half a perfect keyword match, and the weight of each part. Measured on
-# LoCoMo conversations 1 to 5: cosine + b / (b + 8) over the union of both lanes (README, "Search").
-HALF_BM25 = 8.0
-SEMANTIC, KEYWORD, ENTITY, EXACT = 1.0, 1.0, 0.3, 1.0
+BESIDE = (0.7, 0.35)  # what a query term counts that stands one or two messages away, against 1 in the message itself
+HALF_WORDS = 8.0  # sum of idf at which words are half a perfect match
+SESSION = 3  # best candidates of a session that lift the others in it
+LONGEST = 500  # characters from which a longer text says no more
+FACT_LENGTH = 60  # characters: what a fact counts as long as, since the weight of length is a message's
 
-
-@dataclass(frozen=True, slots=True)
-class Occurrences:
-    """A text's length in tokens, the average text's, and how often each query term stands in it."""
-
-    length: int
-    average: float
-    counts: tuple[int, ...]
+# Log-odds that were set by hand: the sets that the others are fitted on name no entities and quote nothing.
+ENTITY, EXACT = 1.5, 4.0
 
 
 @dataclass(slots=True)
 class Signals:
-    """What is known of one candidate: bm25 >= 0; entity and exact in [0, 1]; semantic None: no vector."""
+    """What is known of one candidate. All in [0, 1]; semantic None: it has no vector.
+
+    semantic, keyword: cosine, and the share of the query's words (by idf) in its own text.
+    near, around: the same of the messages around it (`around`: together with its own).
+    words: how much the words say, own and around. session: how well its session's best candidates match, against the
+    best session's. speaker: the query names who said it. question: it is one. fact_semantic, fact_keyword: of the best
+    fact learnt from it.
+    """
 
     semantic: float | None = None
-    occurrences: Occurrences | None = None
-    bm25: float = 0.0
+    terms: int = 0  # a bit for each query term in the text
+    keyword: float = 0.0
+    near: float = 0.0
+    around: float = 0.0
+    words: float = 0.0
+    session: float = 0.0
+    speaker: float = 0.0
+    question: float = 0.0
+    length: float = 0.0
+    fact_semantic: float = 0.0
+    fact_keyword: float = 0.0
     entity: float = 0.0
     exact: float = 0.0
-    words: tuple[str, ...] = ()
+    same: bool = False  # its text is the query
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """The query's terms in one table: how much each tells apart, and which rows hold it."""
+
+    idf: tuple[float, ...]
+    rows: dict[int, int] = field(default_factory=dict)  # row id: a bit for each term in it
+    common: tuple[int, ...] = ()  # terms of which `rows` knows only the rows that were looked up
+
+    def share(self, held: int) -> float:
+        """The share of the query's words, by idf, that these are."""
+        whole = sum(self.idf)
+        return sum(self.idf[at] for at in bits(held)) / whole if whole else 0.0
+
+    def weight(self, own: int, beside: Sequence[Iterable[int]] = ()) -> float:
+        """How much the words say, in [0, 1), by BM25's saturation over the counts in a text and around it.
+
+        beside: for each distance, the terms of the messages there.
+        """
+        counts = [float(own >> at & 1) for at in range(len(self.idf))]
+        for factor, held in zip(BESIDE, beside):
+            for terms in held:
+                for at in bits(terms):
+                    counts[at] += factor
+        said = sum(idf * 2.0 * n / (n + 1.0) for idf, n in zip(self.idf, counts))
+        return said / (said + HALF_WORDS)
+
+
+def bits(held: int) -> list[int]:
+    """The places of the ones in a number."""
+    return [at for at in range(held.bit_length()) if held >> at & 1]
 
 
 def idf(rows: int, containing: int) -> float:
@@ -43,15 +90,9 @@ def idf(rows: int, containing: int) -> float:
     return math.log(1.0 + max(rows - containing + 0.5, 0.0) / (containing + 0.5))
 
 
-def bm25(found: Occurrences, idfs: Sequence[float]) -> float:
-    """Okapi BM25 (Robertson and Zaragoza 2009, equation 3.15) of one text; >= 0, higher is better."""
-    norm = K1 * (1.0 - B + B * found.length / max(found.average, 1.0))
-    return sum(weight * n * (K1 + 1.0) / (n + norm) for weight, n in zip(idfs, found.counts) if n)
-
-
-def keyword(signals: Signals) -> float:
-    """BM25 squashed into [0, 1)."""
-    return signals.bm25 / (signals.bm25 + HALF_BM25)
+def length(characters: int) -> float:
+    """A text's length in [0, 1], on a logarithmic scale."""
+    return math.log1p(min(characters, LONGEST)) / math.log1p(LONGEST)
 
 
 def entity_weight(facts: int) -> float:
@@ -59,13 +100,51 @@ def entity_weight(facts: int) -> float:
     return 1.0 / (1.0 + math.log(max(facts, 1)))
 
 
-def total(signals: Signals, *, vectors: bool, entities: bool, exact: bool) -> float:
-    """The score in [0, 1]. The flags say which parts this query and this store can have at all."""
-    parts = [(KEYWORD, keyword(signals))]
-    if vectors:
-        parts.append((SEMANTIC, signals.semantic or 0.0))
-    if entities:
-        parts.append((ENTITY, signals.entity))
-    if exact:
-        parts.append((EXACT, signals.exact))
-    return sum(weight * part for weight, part in parts) / sum(weight for weight, _ in parts)
+def match(signals: Signals) -> float:
+    """How well the text alone matches, in [0, 2]: what a session and a fact are judged by."""
+    return (signals.semantic or 0.0) + signals.keyword
+
+
+def evidence(signals: Signals, *, vectors: bool) -> float:
+    """The probability that the best candidate, with these signals, answers the query."""
+    if signals.same:
+        return 1.0
+    table = weights.EVIDENCE_WITH_VECTORS if vectors else weights.EVIDENCE_WITHOUT_VECTORS
+    return _probability(table["bias"] + _sum(_parts(signals, table)))
+
+
+def floor(*, vectors: bool) -> float:
+    """The evidence below which nothing is returned where precision is asked for."""
+    return (weights.EVIDENCE_WITH_VECTORS if vectors else weights.EVIDENCE_WITHOUT_VECTORS)["floor"]
+
+
+def parts(signals: Signals, *, vectors: bool) -> dict[str, tuple[float, float]]:
+    """Every part of the score by name: its value and its weight in log-odds."""
+    return _parts(signals, weights.WITH_VECTORS if vectors else weights.WITHOUT_VECTORS)
+
+
+def score(signals: Signals, *, vectors: bool) -> float:
+    """The score in [0, 1]; 1 for a text that is the query."""
+    if signals.same:
+        return 1.0
+    table = weights.WITH_VECTORS if vectors else weights.WITHOUT_VECTORS
+    return _probability(table["bias"] + _sum(parts(signals, vectors=vectors)))
+
+
+def _parts(signals: Signals, table: Mapping[str, float]) -> dict[str, tuple[float, float]]:
+    named = {name: weight for name, weight in table.items() if name not in ("bias", "floor")}
+    found = {name: (getattr(signals, name) or 0.0, weight) for name, weight in named.items()}
+    return found | {"entity": (signals.entity, ENTITY), "exact": (signals.exact, EXACT)}
+
+
+def _sum(parts: Mapping[str, tuple[float, float]]) -> float:
+    return sum(value * weight for value, weight in parts.values())
+
+
+def _probability(odds: float) -> float:
+    return 1.0 / (1.0 + math.exp(-max(-60.0, min(odds, 60.0))))
+
+
+def has_reason(signals: Signals) -> bool:
+    """Whether anything speaks for a candidate; where nothing does it is no hit."""
+    return bool(signals.semantic or signals.around or signals.entity or signals.exact or signals.near or signals.same)

@@ -158,7 +158,11 @@ class WorkResult:
 
 @dataclass(frozen=True, slots=True)
 class Explain:
-    """The parts of a hit's score, each in [0, 1]; `semantic` is None while vectors are off."""
+    """Why a hit has its score. The named values are in [0, 1]; `semantic` is None while vectors are off.
+
+    words, entities: what of the query was found. parts: every signal by name with its weight in log-odds; their
+    products and a constant, added up, are the log-odds of `total`, which is 1 where the text is the query itself.
+    """
 
     semantic: float | None
     keyword: float
@@ -167,6 +171,7 @@ class Explain:
     total: float
     words: tuple[str, ...] = ()
     entities: tuple[str, ...] = ()
+    parts: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,10 +189,16 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Hits(Sequence[Hit]):
-    """The answer to a search, best first. `notes` says what was off while it was made."""
+    """The answer to a search, best first. `notes` says what was off while it was made.
+
+    evidence: the probability, in [0, 1], that the best hit answers the query at all. `context` returns nothing below
+    `floor`, which keeps nine of ten questions that have an answer.
+    """
 
     hits: tuple[Hit, ...]
     notes: tuple[str, ...] = ()
+    evidence: float = 0.0
+    floor: float = 0.0
 
     @overload
     def __getitem__(self, index: int) -> Hit: ...
@@ -201,6 +212,20 @@ class Hits(Sequence[Hit]):
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What `context` packed for a prompt: a line a hit, `tokens` of them by estimate; empty where nothing clears the
+    floor (see Hits).
+    """
+
+    text: str
+    hits: tuple[Hit, ...]
+    tokens: int
+    evidence: float
+    floor: float
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

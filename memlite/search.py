@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import json
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+import operator
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import apsw
 
@@ -14,7 +18,10 @@ from memlite.scopes import Reach
 from memlite.words import Query, fold, match_expression, unquoted
 
 POOL = 60  # candidates of each lane
+MOST_ROWS = 2000  # rows that hold a term, up to which they are all read
+BEST = 50  # of those: messages that nominate what stands beside them
 _ENTITY_SIMILARITY = 0.7  # a query this close to an entity's name means that entity
+_WORD = re.compile(r"\w+")
 _NAME_WORDS = 4  # words of the longest entity name looked up in a query
 _RUN_CHARACTERS = 8
 
@@ -39,6 +46,7 @@ class Asked:
     """A query with everything computed from it before the file is read."""
 
     query: Query
+    digest: str
     vector: bytes | None
     reach: Reach
     entity_reach: Reach
@@ -57,99 +65,217 @@ class Ranked:
     signals: rank.Signals
 
 
-def find(db: apsw.Connection, asked: Asked, include: Collection[str], limit: int, explain: bool) -> list[Hit]:
-    """The best hits, best first: a message only where no returned fact cites it, twins as one."""
+def find(
+    db: apsw.Connection, asked: Asked, include: Collection[str], limit: int, explain: bool
+) -> tuple[list[Hit], float]:
+    """The best hits, best first, and how probable it is that one answers: a message only where no returned fact cites
+    it, twins as one.
+    """
     named = _named_entities(db, asked)
-    ranked: list[Ranked] = []
-    for name in include:
-        lane = LANES[name]
-        candidates = _candidates(db, asked, lane, named, max(POOL, 2 * limit))
-        for id_, signals in candidates.items():
-            score = rank.total(
-                signals, vectors=asked.vector is not None, entities=bool(named), exact=bool(asked.query.exact)
-            )
-            if score > 0.0:  # a hit without any reason is none
-                ranked.append(Ranked(lane.kind, id_, score, signals))
+    ranked = [
+        Ranked(kind, id_, rank.score(signals, vectors=asked.vector is not None), signals)
+        for kind, found in candidates(db, asked, include, max(POOL, 2 * limit), named).items()
+        if f"{kind}s" in include
+        for id_, signals in found.items()
+        if rank.has_reason(signals)
+    ]
     # Facts before messages and new before old where the score is the same: the order never depends on chance.
     ranked.sort(key=lambda r: (-r.score, r.kind, -r.id))
-    return _hits(db, asked, ranked, named, limit, explain)
+    evidence = rank.evidence(ranked[0].signals, vectors=asked.vector is not None) if ranked else 0.0
+    return _hits(db, asked, ranked, named, limit, explain), evidence
 
 
-def _candidates(
-    db: apsw.Connection, asked: Asked, lane: Lane, named: Sequence[entities.Mentioned], pool: int
+def candidates(
+    db: apsw.Connection,
+    asked: Asked,
+    include: Collection[str],
+    pool: int,
+    named: Sequence[entities.Mentioned] = (),
+) -> dict[vectors.Kind, dict[int, rank.Signals]]:
+    """What every lane nominates, with all signals.
+
+    A fact that says best what its message says stands for that message, and has its signals.
+    """
+    found = _facts(db, asked, named, pool) if "facts" in include else {}
+    listed = json.dumps(list(found))
+    cited = messages.of_facts(db, listed, asked.reach.sql, asked.reach.bindings)
+    told = _messages(db, asked, found, cited, pool, nominate="messages" in include)
+    best: dict[int, int] = {}  # of each message, the fact learnt from it that matches best
+    for fact_id, sources in cited.items():
+        for id_ in sources:
+            if id_ in told and (id_ not in best or rank.match(found[fact_id]) > rank.match(found[best[id_]])):
+                best[id_] = fact_id
+    alone = dict(found)
+    for id_, fact_id in best.items():
+        signals, fact = told[id_], alone[fact_id]
+        signals.fact_semantic, signals.fact_keyword = fact.semantic or 0.0, fact.keyword
+        signals.entity, signals.exact = max(signals.entity, fact.entity), max(signals.exact, fact.exact)
+        vectors_on = asked.vector is not None
+        if not found[fact_id].same and (
+            rank.score(signals, vectors=vectors_on) > rank.score(found[fact_id], vectors=vectors_on)
+        ):
+            found[fact_id] = replace(signals, terms=signals.terms | fact.terms, same=fact.same)
+    return {"fact": found, "message": told}
+
+
+def _facts(
+    db: apsw.Connection, asked: Asked, named: Sequence[entities.Mentioned], pool: int
 ) -> dict[int, rank.Signals]:
-    """The union of what every lane nominates, each with all of its signals."""
-    found = {id_: rank.Signals() for id_ in _by_vector(db, asked, lane, pool)}
-    if lane is FACTS:
-        for entity in named:
-            for id_ in _by_entity(db, asked, entity.id, pool):
-                signals = found.setdefault(id_, rank.Signals())
-                signals.entity = min(1.0, signals.entity + rank.entity_weight(entity.facts))
-    for id_, counts in _by_words(db, asked, lane, pool, list(found)).items():
-        found.setdefault(id_, rank.Signals()).occurrences = counts
+    """The facts that vectors, words and entities nominate."""
+    terms = _terms(db, asked, FACTS)
+    found = {id_: rank.Signals() for id_ in (*_by_vector(db, asked, FACTS, pool), *_by_words(db, asked, FACTS, pool))}
+    for entity in named:
+        for id_ in _by_entity(db, asked, entity.id, pool):
+            signals = found.setdefault(id_, rank.Signals())
+            signals.entity = min(1.0, signals.entity + rank.entity_weight(entity.facts))
+    _match(db, asked, FACTS, terms, found)
+    best = max(map(rank.match, found.values()), default=0.0) or 1.0
+    for signals in found.values():
+        signals.around = signals.keyword
+        signals.words = terms.weight(signals.terms)
+        signals.session = rank.match(signals) / best
+        signals.length = rank.length(rank.FACT_LENGTH)
+    return found
+
+
+def _messages(
+    db: apsw.Connection,
+    asked: Asked,
+    found_facts: dict[int, rank.Signals],
+    cited: Mapping[int, Sequence[int]],
+    pool: int,
+    *,
+    nominate: bool,
+) -> dict[int, rank.Signals]:
+    """The messages behind facts and, where they may be hits, those that vectors and words nominate, and what stands
+    beside the best of them: an answer often has no word of its question.
+    """
+    terms = _terms(db, asked, MESSAGES)
+    sources = {id_ for ids in cited.values() for id_ in ids}
+    ids = set(_shown(db, asked, MESSAGES, sources))
+    if nominate:
+        ids |= {*_by_vector(db, asked, MESSAGES, pool), *_by_words(db, asked, MESSAGES, pool)}
+    found = {id_: rank.Signals() for id_ in ids}
+    _match(db, asked, MESSAGES, terms, found)
+    own = dict(found)
+    places = messages.places(db, found, len(rank.BESIDE))
+    if nominate:
+        first = sorted(found, key=lambda id_: -rank.match(found[id_]))[:BEST]
+        beside = {other for id_ in first for other in (*places[id_].before[:1], *places[id_].after[:1])} - set(found)
+        more = {id_: rank.Signals() for id_ in _shown(db, asked, MESSAGES, beside)}
+        _match(db, asked, MESSAGES, terms, more)
+        found |= more
+        places |= messages.places(db, more, len(rank.BESIDE))
+    around = {id_ for place in places.values() for id_ in (*place.before, *place.after)} - set(found)
+    _look_up(db, asked, MESSAGES, terms, around)
+    _surround(asked, terms, found, own, places)
+    return found
+
+
+def _match(db: apsw.Connection, asked: Asked, lane: Lane, terms: rank.Terms, found: dict[int, rank.Signals]) -> None:
+    """The signals of each text by itself."""
     if asked.vector is not None:
         for id_, similarity in vectors.similarities(db, lane.kind, asked.vector, list(found)).items():
             found[id_].semantic = similarity
-    _weigh_words(db, asked, lane, found)
+    _look_up(db, asked, lane, terms, found)
+    exact = sum(1 << at for at, term in enumerate(asked.query.terms) if term in asked.query.exact)
+    for id_, signals in found.items():
+        signals.terms = terms.rows.get(id_, 0)
+        signals.keyword = terms.share(signals.terms)
+        if exact:
+            signals.exact = (signals.terms & exact).bit_count() / exact.bit_count()
+    for id_, hash_ in _hashes(db, lane, list(found)).items():
+        found[id_].same = hash_ == asked.digest
+
+
+def _surround(
+    asked: Asked,
+    terms: rank.Terms,
+    found: dict[int, rank.Signals],
+    own: Mapping[int, rank.Signals],
+    places: Mapping[int, messages.Place],
+) -> None:
+    """The signals that each message has from those around it. own: those that were nominated for themselves."""
+    sessions = _sessions(places)
+    matches: dict[int, list[float]] = {}
+    for id_, signals in own.items():
+        matches.setdefault(sessions[id_], []).append(rank.match(signals))
+    strength = {session: sum(sorted(each, reverse=True)[: rank.SESSION]) for session, each in matches.items()}
+    best = max(strength.values(), default=0.0) or 1.0
+    people = set(_WORD.findall(fold(asked.query.text)))
+    for id_, signals in found.items():
+        place = places[id_]
+        distances = [(*place.before[at : at + 1], *place.after[at : at + 1]) for at in range(len(rank.BESIDE))]
+        beside = [[terms.rows.get(other, 0) for other in ids] for ids in distances]
+        signals.around = terms.share(functools.reduce(operator.or_, itertools.chain(*beside), signals.terms))
+        signals.words = terms.weight(signals.terms, beside)
+        signals.near = max((found[other].semantic or 0.0 for other in distances[0] if other in found), default=0.0)
+        signals.session = strength.get(sessions[id_], 0.0) / best
+        signals.speaker = float(not people.isdisjoint(_WORD.findall(fold(place.name))))
+        signals.question = float(place.question)
+        signals.length = rank.length(place.characters)
+
+
+def _sessions(places: Mapping[int, messages.Place]) -> dict[int, int]:
+    """A number for the session of each message: those of one scope without a long silence between."""
+    found: dict[int, int] = {}
+    number, last = 0, None
+    for id_ in sorted(places, key=lambda id_: (places[id_].scope_id, id_)):
+        place = places[id_]
+        if last is None or last.scope_id != place.scope_id or abs(place.at - last.at) > messages.SESSION_GAP:
+            number += 1
+        found[id_], last = number, place
     return found
 
 
-def _by_words(
-    db: apsw.Connection, asked: Asked, lane: Lane, pool: int, others: Sequence[int]
-) -> dict[int, rank.Occurrences]:
-    """How often each query term stands in the best rows by FTS5's BM25, and in `others`.
+def _terms(db: apsw.Connection, asked: Asked, lane: Lane) -> rank.Terms:
+    """Which rows of the scope hold which of the query's terms: who everybody there talks about tells nothing apart.
 
-    Ordered by FTS5 itself, so that filters apply before the cut and it stops early.
+    Of a term that more rows hold than MOST_ROWS only their number; `_look_up` then asks row by row.
     """
-    if not asked.query.terms:
-        return {}
-    words, alias = f"{lane.kind}_words", lane.alias
-    expression = _expression(asked, lane)
-    rows = list(
-        db.execute(
-            f"""
-        SELECT {words}.rowid, occurrences({words})
-        FROM {words} CROSS JOIN {lane.table} {alias} ON {alias}.id = {words}.rowid
-        WHERE {words} MATCH ? AND {lane.condition} AND {asked.filter_sql}
-        ORDER BY {words}.rank LIMIT ?
-        """,
-            (expression, *asked.filter_bindings, pool),
-        )
-    )
-    known = {id_ for id_, _ in rows}
-    for id_ in others:
-        if id_ not in known:
-            # One seek a row: `rank` must not be asked for here, it would read the terms' whole lists each time.
-            rows += db.execute(
-                f"SELECT rowid, occurrences({words}) FROM {words} WHERE {words} MATCH ? AND rowid = ?",
-                (expression, id_),
-            )
-    first = len(_scope_terms(asked, lane).split())  # the scope's own phrases come first in the expression
-    found = {}
-    for id_, counted in rows:
-        length, average, *counts = counted.split()
-        found[id_] = rank.Occurrences(int(length), float(average), tuple(map(int, counts[first:])))
-    return found
-
-
-def _weigh_words(db: apsw.Connection, asked: Asked, lane: Lane, found: dict[int, rank.Signals]) -> None:
-    """BM25 with the frequencies of the scope searched: who everybody there talks about tells nothing apart."""
-    terms = asked.query.terms
-    if not terms or not any(signals.occurrences for signals in found.values()):
-        return
     words, scope = f"{lane.kind}_words", _scope_terms(asked, lane)
     count = f"SELECT count(*) FROM {words} WHERE {words} MATCH ?"
     rows: int = db.execute(count, (match_expression((), scope),)).get
-    containing = [db.execute(count, (match_expression((term,), scope),)).get for term in terms]
-    idf = [rank.idf(rows, n) for n in containing]
-    for signals in found.values():
-        if signals.occurrences:
-            signals.bm25 = rank.bm25(signals.occurrences, idf)
-            matched = [n > 0 for n in signals.occurrences.counts]
-            signals.words = tuple(unquoted(term) for term, hit in zip(terms, matched) if hit)
-            if asked.query.exact:
-                hits = sum(hit for term, hit in zip(terms, matched) if term in asked.query.exact)
-                signals.exact = hits / len(asked.query.exact)
+    held: dict[int, int] = {}
+    idf, common = [], []
+    for at, term in enumerate(asked.query.terms):
+        expression = match_expression((term,), scope)
+        rowids = db.execute(f"SELECT rowid FROM {words} WHERE {words} MATCH ? LIMIT ?", (expression, MOST_ROWS + 1))
+        found: list[int] = [id_ for (id_,) in rowids]
+        if len(found) > MOST_ROWS:
+            common.append(at)
+            idf.append(rank.idf(rows, db.execute(count, (expression,)).get))
+            continue
+        for id_ in found:
+            held[id_] = held.get(id_, 0) | 1 << at
+        idf.append(rank.idf(rows, len(found)))
+    return rank.Terms(tuple(idf), held, tuple(common))
+
+
+def _look_up(db: apsw.Connection, asked: Asked, lane: Lane, terms: rank.Terms, ids: Collection[int]) -> None:
+    """Fill in which of these rows hold the common terms. One seek a row, however many rows hold the term."""
+    words, scope = f"{lane.kind}_words", _scope_terms(asked, lane)
+    for at in terms.common:
+        expression = match_expression((asked.query.terms[at],), scope)
+        for id_ in ids:
+            if db.execute(f"SELECT 1 FROM {words} WHERE {words} MATCH ? AND rowid = ?", (expression, id_)).get:
+                terms.rows[id_] = terms.rows.get(id_, 0) | 1 << at
+
+
+def _by_words(db: apsw.Connection, asked: Asked, lane: Lane, pool: int) -> list[int]:
+    """The best rows by FTS5's BM25, ordered by FTS5 itself, so that filters apply before the cut and it stops early."""
+    if not asked.query.terms:
+        return []
+    words, alias = f"{lane.kind}_words", lane.alias
+    rows = db.execute(
+        f"""
+        SELECT {words}.rowid FROM {words} CROSS JOIN {lane.table} {alias} ON {alias}.id = {words}.rowid
+        WHERE {words} MATCH ? AND {lane.condition} AND {asked.filter_sql}
+        ORDER BY {words}.rank LIMIT ?
+        """,
+        (match_expression(asked.query.terms, _scope_terms(asked, lane)), *asked.filter_bindings, pool),
+    )
+    return [id_ for (id_,) in rows]
 
 
 def _by_vector(db: apsw.Connection, asked: Asked, lane: Lane, pool: int) -> list[int]:
@@ -182,10 +308,6 @@ def _scope_terms(asked: Asked, lane: Lane) -> str:
     return asked.reach.terms + (" live" if lane is FACTS else "")
 
 
-def _expression(asked: Asked, lane: Lane) -> str:
-    return match_expression(asked.query.terms, _scope_terms(asked, lane))
-
-
 def _filtered(asked: Asked, lane: Lane) -> tuple[str, Sequence[object]]:
     """The rows a metadata filter admits, for the vector index to stay within."""
     alias = lane.alias
@@ -204,6 +326,20 @@ def _visible(db: apsw.Connection, lane: Lane, ids: list[int]) -> set[int]:
         WHERE {alias}.id IN (SELECT value FROM json_each(?)) AND {lane.condition}
         """,
         (json.dumps(ids),),
+    )
+    return {id_ for (id_,) in rows}
+
+
+def _shown(db: apsw.Connection, asked: Asked, lane: Lane, ids: Collection[int]) -> set[int]:
+    """Those of the rows that may be hits, filters included."""
+    alias = lane.alias
+    rows = db.execute(
+        f"""
+        SELECT {alias}.id FROM {lane.table} {alias} JOIN scopes s ON s.id = {alias}.scope_id
+        WHERE {alias}.id IN (SELECT value FROM json_each(?)) AND {lane.condition} AND {asked.reach.sql}
+          AND {asked.filter_sql}
+        """,
+        (json.dumps(list(ids)), *asked.reach.bindings, *asked.filter_bindings),
     )
     return {id_ for (id_,) in rows}
 
@@ -318,13 +454,18 @@ def _hashes(db: apsw.Connection, lane: Lane, ids: list[int]) -> dict[int, str]:
 
 def _explain(asked: Asked, r: Ranked, record: Fact | Message, named: Sequence[entities.Mentioned]) -> Explain:
     signals = r.signals
+    terms = asked.query.terms
     mentioned = {fold(entity.name) for entity in record.entities} if isinstance(record, Fact) else set()
     return Explain(
         semantic=None if asked.vector is None else signals.semantic or 0.0,
-        keyword=rank.keyword(signals),
+        keyword=max(signals.keyword, signals.fact_keyword),
         entity=signals.entity,
         exact=signals.exact,
         total=r.score,
-        words=signals.words,
+        words=tuple(unquoted(terms[at]) for at in rank.bits(signals.terms)),
         entities=tuple(entity.name for entity in named if fold(entity.name) in mentioned),
+        parts={
+            name: (round(value, 4), weight)
+            for name, (value, weight) in rank.parts(signals, vectors=asked.vector is not None).items()
+        },
     )

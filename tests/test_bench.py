@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from memlite import bench, dates
+from memlite import dates
+from memlite.bench import extraction as bench
 from memlite.errors import ExtractionError, InvalidInputError
 from memlite.records import ExtractedFact, Extraction, ExtractionRequest, KnownFact, NamedEntity, Turn
 

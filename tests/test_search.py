@@ -227,6 +227,85 @@ def test_an_entity_named_in_every_fact_counts_less_than_a_rare_one(memory: Memor
     assert memory.search("Acme and Zoe", user_id="u")[0].text == "The firm paid someone."
 
 
+# What stands around a message.
+
+
+def said(*lines: str, at: str = "2026-05-01T10:00:00Z") -> list[dict[str, str]]:
+    return [
+        {"name": name, "content": text, "observed_at": at} for name, text in (line.split(": ", 1) for line in lines)
+    ]
+
+
+def test_an_answer_is_found_beside_its_question(memory: Memory) -> None:
+    memory.add(
+        said("Ann: Which restaurant did you pick for the birthday?", "Bob: The Golden Fork, at eight."),
+        user_id="u",
+        extract="never",
+    )
+    memory.add(said("Cid: It rains.", "Dan: Again.", at="2026-05-03T10:00:00Z"), user_id="u", extract="never")
+    hits = memory.search("restaurant for the birthday", user_id="u", explain=True)
+    found = {hit.text: hit for hit in hits}
+    assert set(found) == {"Which restaurant did you pick for the birthday?", "The Golden Fork, at eight."}
+    beside = found["The Golden Fork, at eight."].explain
+    assert beside is not None
+    assert (beside.keyword, beside.words) == (0.0, ())
+    assert beside.parts["around"][0] > 0.5
+
+
+def test_another_session_is_not_beside(memory: Memory) -> None:
+    memory.add(said("Ann: Which restaurant did you pick?"), user_id="u", extract="never")
+    memory.add(said("Bob: The Golden Fork.", at="2026-05-02T10:00:00Z"), user_id="u", extract="never")
+    memory.add(said("Bob: The Silver Spoon."), user_id="u", run_id="other", extract="never")
+    assert texts(memory.search("restaurant", user_id="u")) == ["Which restaurant did you pick?"]
+
+
+def test_a_session_that_speaks_of_it_lifts_its_messages(memory: Memory) -> None:
+    about = (
+        "Ann: The kiln was on all night.",
+        "Ann: Glaze ran down the kiln shelf.",
+        "Bob: Which kiln?",
+        "Ann: The red one.",
+    )
+    memory.add(said(*about, "Ann: I fired six mugs."), user_id="u", extract="never")
+    memory.add(said("Ann: I fired six arrows.", at="2026-05-09T10:00:00Z"), user_id="u", extract="never")
+    hits = texts(memory.search("What did Ann fire in the kiln, six mugs or arrows?", user_id="u"))
+    assert hits.index("I fired six mugs.") < hits.index("I fired six arrows.")
+
+
+@pytest.mark.parametrize("embedder", [False, None, Noise()], ids=["vectors-off", "real", "noise"])
+def test_the_same_text_scores_highest(embedder: Any) -> None:
+    with Memory(":memory:", embedder=embedder, extractor=False) as memory:
+        memory.add(said("Ann: Ann has a cat, a big black cat, and the cat is old."), user_id="u", extract="never")
+        memory.remember(["Ann has a cat.", "Ann has a black cat called Tom, a cat as black as coal."], user_id="u")
+        first, second, *_ = memory.search("ann has a CAT", user_id="u")
+        assert (first.text, first.score) == ("Ann has a cat.", 1.0)
+        assert second.score < 1.0
+
+
+def test_a_query_that_names_a_person_prefers_what_they_said(memory: Memory) -> None:
+    memory.add(
+        said("Ann: I play chess on Mondays.", "Bob: I play chess on Mondays, too."), user_id="u", extract="never"
+    )
+    assert memory.search("When does Bob play chess?", user_id="u")[0].record.name == "Bob"
+    assert memory.search("What's Ann's day for chess?", user_id="u")[0].record.name == "Ann"
+
+
+def test_a_term_in_very_many_rows_counts_as_in_few(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory.remember([f"Tea number {n} is green." for n in range(30)], user_id="u")
+    memory.add(said(*(f"Ann: Tea {n}, green again." for n in range(30))), user_id="u", extract="never")
+    few = memory.search("green tea 7", user_id="u", explain=True)
+    monkeypatch.setattr("memlite.search.MOST_ROWS", 3)
+    assert memory.search("green tea 7", user_id="u", explain=True) == few
+
+
+def test_evidence_tells_whether_anything_answers(meaning: Memory) -> None:
+    meaning.remember(["Ana is allergic to peanuts.", "Ana plays the violin."], user_id="u")
+    there, absent = (meaning.search(query, user_id="u") for query in ("What is Ana allergic to?", "Who won the cup?"))
+    assert there.evidence > there.floor > absent.evidence
+    assert 0 < there.floor < 1
+    assert meaning.search("anything", user_id="nobody").evidence == 0.0
+
+
 # Any text is a legal query.
 
 

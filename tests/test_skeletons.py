@@ -10,7 +10,8 @@ import generate
 import pytest
 import skeletons
 
-from memlite import bench, compact, ground
+from memlite import compact, ground
+from memlite.bench import extraction as bench
 
 ROOT = Path(__file__).parent.parent
 

@@ -1,0 +1,1 @@
+"""What `memlite bench` measures: extraction and retrieval, on data with known answers."""

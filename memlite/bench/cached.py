@@ -1,0 +1,51 @@
+"""An embedder that remembers its vectors in a file beside the data, so that a second run takes seconds."""
+
+from __future__ import annotations
+
+import hashlib
+from array import array
+from collections.abc import Sequence
+from pathlib import Path
+
+import apsw
+
+from memlite.embed import pack
+from memlite.records import Embedder
+
+
+class Cached:
+    """Another embedder, asked for each text once. seconds: not of it, but of nothing: cached vectors cost no time."""
+
+    def __init__(self, embedder: Embedder, path: Path) -> None:
+        self.embedder = embedder
+        self.name = embedder.name
+        self.dimension = embedder.dimension
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._db = apsw.Connection(str(path))
+        self._db.execute("CREATE TABLE IF NOT EXISTS vectors(key BLOB PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID")
+
+    def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:
+        """The vectors of the texts; what is new is embedded and kept."""
+        keys = [self._key(text) for text in texts]
+        new = {key: text for key, text in zip(keys, texts) if self._get(key) is None}
+        if new:
+            made = self.embedder.embed(list(new.values()))
+            with self._db:
+                self._db.executemany(
+                    "INSERT INTO vectors VALUES (?, ?) ON CONFLICT DO NOTHING",
+                    [(key, pack(vector)) for key, vector in zip(new, made)],
+                )
+        return [array("f", self._get(key) or b"") for key in keys]
+
+    def close(self) -> None:
+        """Close the file and the embedder."""
+        self._db.close()
+        if callable(close := getattr(self.embedder, "close", None)):
+            close()
+
+    def _key(self, text: str) -> bytes:
+        return hashlib.sha256(f"{self.name}\0{text}".encode("utf-8", "surrogatepass")).digest()
+
+    def _get(self, key: bytes) -> bytes | None:
+        held: bytes | None = self._db.execute("SELECT vector FROM vectors WHERE key = ?", (key,)).get
+        return held

@@ -1,0 +1,62 @@
+"""Hits as lines of a prompt, within a budget of tokens."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from memlite.records import Fact, Hit, Message
+
+MOST_HITS = 50  # more would not fit into a prompt
+LONGEST_QUOTE = 240  # characters of a source that are quoted behind its fact
+_WORDS = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|\w{1,6}|[^\w\s]")
+
+
+def tokens(text: str) -> int:
+    """An estimate of a text's tokens, rather too many: pieces of six letters, signs, characters of unspaced scripts."""
+    return len(_WORDS.findall(text))
+
+
+def pack(hits: Iterable[Hit], room: int) -> tuple[list[str], list[Hit]]:
+    """The lines of the best hits that fit into `room` tokens, and those hits. A hit too long is left out, the next
+    tried. Sources follow in a second round, so that no quotation takes the place of a fact.
+    """
+    lines: list[str] = []
+    shown: list[Hit] = []
+    left = room
+    for hit in hits:
+        made = _line(hit)
+        if (cost := tokens(made) + 1) <= left:
+            lines.append(made)
+            shown.append(hit)
+            left -= cost
+    for at, hit in enumerate(shown):
+        quoted = _quotation(hit)
+        if quoted and (cost := tokens(quoted)) <= left:
+            lines[at] += quoted
+            left -= cost
+    return lines, shown
+
+
+def _line(hit: Hit) -> str:
+    return f"- {_one_line(_said(hit.record) if isinstance(hit.record, Message) else hit.text)} ({_day(hit.record)})"
+
+
+def _day(record: Fact | Message) -> str:
+    event = record.event_start if isinstance(record, Fact) else None
+    return event or f"{record.observed_at:%Y-%m-%d}"
+
+
+def _said(message: Message) -> str:
+    return f"{message.name or message.role}: {message.content}"
+
+
+def _quotation(hit: Hit) -> str:
+    if not hit.sources:
+        return ""
+    said = _one_line(_said(hit.sources[-1]))
+    return f" [{said if len(said) <= LONGEST_QUOTE else said[:LONGEST_QUOTE] + '…'}]"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

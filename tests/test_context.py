@@ -1,0 +1,82 @@
+"""context(): the best hits as lines for a prompt, within a budget, and nothing where nothing answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from click.testing import CliRunner
+
+from memlite import InvalidInputError, Memory, context
+from memlite.cli import main
+
+TALK = [
+    {"role": "user", "content": "My sister Clara is allergic to walnuts.", "observed_at": "2026-06-01T10:00:00Z"},
+    {"role": "assistant", "content": "I will keep walnuts out of every recipe.", "observed_at": "2026-06-01T10:01:00Z"},
+    {"role": "user", "content": "The tram to the office was late again.", "observed_at": "2026-06-02T08:00:00Z"},
+]
+
+
+@pytest.fixture(scope="module")
+def memory() -> Iterator[Memory]:
+    with Memory(":memory:", extractor=False) as opened:
+        added = opened.add(TALK, user_id="u", extract="never")
+        opened.remember(
+            {"text": "Clara, the user's sister, is allergic to walnuts.", "source": added.messages[0]},
+            user_id="u",
+            observed_at="2026-06-01T10:00:00Z",
+        )
+        yield opened
+
+
+def test_a_line_holds_the_fact_its_day_and_what_was_said(memory: Memory) -> None:
+    made = memory.context("Which nuts is Clara allergic to?", user_id="u")
+    first, *_ = made.text.splitlines()
+    assert first == (
+        "- Clara, the user's sister, is allergic to walnuts. (2026-06-01) "
+        "[user: My sister Clara is allergic to walnuts.]"
+    )
+    assert made.evidence >= made.floor > 0
+    assert made.hits[0].kind == "fact"
+    assert made.tokens == context.tokens(made.text)
+
+
+def test_what_nothing_answers_brings_nothing(memory: Memory) -> None:
+    made = memory.context("How many moons does Jupiter have?", user_id="u")
+    assert (made.text, made.hits, made.tokens) == ("", (), 0)
+    assert made.evidence < made.floor
+    assert memory.context("How many moons does Jupiter have?", user_id="u", floor=0).text
+    assert memory.context("walnuts", user_id="nobody").text == ""
+
+
+@pytest.mark.parametrize("room", [1, 10, 20, 40, 80])
+def test_the_budget_is_kept_and_facts_come_before_quotations(memory: Memory, room: int) -> None:
+    made = memory.context("Which nuts is Clara allergic to?", user_id="u", max_tokens=room, floor=0)
+    assert made.tokens <= room
+    assert len(made.text.splitlines()) == len(made.hits)
+    if room == 20:
+        assert "[user:" not in made.text
+
+
+@pytest.mark.parametrize(
+    ("text", "least"), [("", 0), ("Ana likes tea.", 4), ("绿茶很好", 4), ("internationalisation", 4), ("a-b", 3)]
+)
+def test_tokens_are_counted_rather_high(text: str, least: int) -> None:
+    assert context.tokens(text) >= least
+
+
+@pytest.mark.parametrize("wrong", [{"max_tokens": 0}, {"max_tokens": True}, {"floor": 2}, {"floor": "high"}])
+def test_a_wrong_budget_or_floor_is_refused(memory: Memory, wrong: dict[str, object]) -> None:
+    with pytest.raises(InvalidInputError, match=next(iter(wrong))):
+        memory.context("walnuts", user_id="u", **wrong)  # type: ignore[arg-type]
+
+
+def test_the_command_prints_the_lines_and_says_when_there_are_none(tmp_path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setenv("MEMLITE_DB", str(tmp_path / "m.db"))
+    runner = CliRunner()
+    assert runner.invoke(main, ["remember", "Clara is allergic to walnuts."]).exit_code == 0
+    shown = runner.invoke(main, ["context", "Clara is allergic to walnuts.", "--max-tokens", "50"])
+    assert (shown.exit_code, shown.stdout[:32]) == (0, "- Clara is allergic to walnuts. ")
+    none = runner.invoke(main, ["context", "moons of Jupiter"])
+    assert (none.exit_code, none.stdout) == (0, "")
+    assert "floor" in none.stderr

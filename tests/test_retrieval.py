@@ -1,0 +1,247 @@
+"""The measure of search: sets read in both of their forms, the figures, and what a whole run prints."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from memlite.bench import retrieval
+from memlite.cli import main
+from memlite.errors import InvalidInputError
+
+TALK = [
+    ("D1:1", "Ann", "Hello Bob, how was the weekend?"),
+    ("D1:2", "Bob", "I adopted a beagle called Rex at the shelter."),
+    ("D1:3", "Ann", "Lovely!"),
+    ("D2:1", "Bob", "I started to learn the cello."),
+    ("D2:2", "Ann", "My sister plays the flute."),
+]
+TIMES = {"D1": "2023-05-08T13:56:00", "D2": "2023-06-01T09:05:00"}
+
+
+def published_locomo() -> list[dict[str, Any]]:
+    said = {f"session_{n}": [] for n in (1, 2)}
+    for id_, speaker, text in TALK:
+        said[f"session_{id_[1]}"].append({"speaker": speaker, "dia_id": id_, "text": text})
+    said["session_1"][1]["blip_caption"] = "a photo of a dog"
+    return [
+        {
+            "sample_id": "conv-1",
+            "qa": [
+                {"question": "Which pet did Bob adopt?", "answer": "a beagle", "evidence": ["D1:2"], "category": 4},
+                {"question": "Who plays instruments?", "evidence": ["D2:1; D2:2"], "category": 1},
+                {"question": "What is the capital of Peru?", "evidence": [], "category": 3},
+            ],
+            "conversation": {
+                "speaker_a": "Ann",
+                "session_1_date_time": "1:56 pm on 8 May, 2023",
+                "session_2_date_time": "9:05 am on 1 June, 2023",
+                **said,
+            },
+            "observation": {"session_1_observation": {"Bob": [["Bob adopted a beagle.", "D1:2"]]}},
+        }
+    ]
+
+
+def write_lines(path: Path, rows: list[dict[str, Any]]) -> None:
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+
+
+@pytest.fixture(params=["published", "lines"])
+def locomo(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    if request.param == "published":
+        path = tmp_path / "locomo10.json"
+        path.write_text(json.dumps(published_locomo()), encoding="utf-8")
+        return path
+    turns = [
+        {"conv": "conv-1", "id": id_, "session": int(id_[1]), "time": TIMES[id_[:2]], "speaker": who, "text": text}
+        for id_, who, text in TALK
+    ]
+    turns[1]["image_caption"] = "a photo of a dog"
+    write_lines(tmp_path / "turns.jsonl", turns)
+    asked = published_locomo()[0]["qa"]
+    write_lines(
+        tmp_path / "questions.jsonl",
+        [
+            {
+                "qid": f"conv-1_q{n}",
+                "conv": "conv-1",
+                "category": each["category"],
+                "question": each["question"],
+                "evidence": " ".join(each["evidence"]).split("; "),
+            }
+            for n, each in enumerate(asked[:2])
+        ],
+    )
+    told = {"conv": "conv-1", "fact": "Bob adopted a beagle.", "evidence": ["D1:2"], "time": TIMES["D1"]}
+    write_lines(tmp_path / "facts.jsonl", [told])
+    return tmp_path
+
+
+def test_locomo_is_read_as_published_and_as_lines(locomo: Path) -> None:
+    read = retrieval.read_locomo(locomo)
+    (haystack,) = read.haystacks
+    assert [turn.id for turn in haystack.turns] == [id_ for id_, _, _ in TALK]
+    assert haystack.turns[1].text.endswith("shelter. a photo of a dog")
+    assert {turn.time for turn in haystack.turns} == set(TIMES.values())
+    assert [tuple(each) for each in haystack.facts] == [("Bob adopted a beagle.", ["D1:2"], TIMES["D1"])]
+    assert [(q.type, sorted(q.turns), sorted(q.sessions)) for q in read.questions] == [
+        ("single-hop", ["D1:2"], ["1"]),
+        ("multi-hop", ["D2:1", "D2:2"], ["2"]),
+    ]
+
+
+def published_longmemeval() -> list[dict[str, Any]]:
+    def asked(id_: str, question: str) -> dict[str, Any]:
+        return {
+            "question_id": id_,
+            "question_type": "single-session-user",
+            "question": question,
+            "answer": "cello",
+            "question_date": "2023/06/30 (Fri) 10:00",
+            "haystack_session_ids": ["chat_1", "answer_2"],
+            "haystack_dates": ["2023/05/20 (Sat) 02:21", "2023/06/21 (Wed) 08:00"],
+            "haystack_sessions": [
+                [{"role": "user", "content": "How do I bake bread?"}, {"role": "assistant", "content": "With flour."}],
+                [
+                    {"role": "user", "content": "I practise the cello daily.", "has_answer": True},
+                    {"role": "assistant", "content": "The cello is lovely."},
+                ],
+            ],
+            "answer_session_ids": ["answer_2"],
+        }
+
+    return [asked("q1", "Which instrument do I practise?"), asked("q2_abs", "Which boat do I own?")]
+
+
+@pytest.fixture(params=["published", "lines"])
+def longmemeval(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    data = published_longmemeval()
+    if request.param == "published":
+        path = tmp_path / "longmemeval_s.json"
+        path.write_text(json.dumps(data), encoding="utf-8")
+        return path
+    write_lines(
+        tmp_path / "questions.jsonl",
+        [
+            {
+                "qid": each["question_id"],
+                "type": each["question_type"],
+                "abstention": each["question_id"].endswith("_abs"),
+                "question": each["question"],
+                "evidence_sessions": each["answer_session_ids"],
+                "evidence_turns": [["answer_2", 0]],
+                "haystack": [["chat_1", "2023-05-20T02:21:00"], ["answer_2", "2023-06-21T08:00:00"]],
+            }
+            for each in data
+        ],
+    )
+    with gzip.open(tmp_path / "sessions.jsonl.gz", "wt", encoding="utf-8") as file:
+        for id_, turns in zip(data[0]["haystack_session_ids"], data[0]["haystack_sessions"], strict=True):
+            file.write(json.dumps({"id": id_, "turns": [[t["role"], t["content"]] for t in turns]}) + "\n")
+    return tmp_path
+
+
+def test_longmemeval_is_read_from_the_users_side_under_ids_that_tell_nothing(longmemeval: Path) -> None:
+    read = retrieval.read_longmemeval(longmemeval)
+    assert [(turn.id, turn.session, turn.time, turn.text) for turn in read.haystacks[0].turns] == [
+        ("0:0", "0", "2023-05-20T02:21:00", "How do I bake bread?"),
+        ("1:0", "1", "2023-06-21T08:00:00", "I practise the cello daily."),
+    ]
+    answered, without = read.questions
+    assert (answered.turns, answered.sessions) == ({"1:0"}, {"1"})
+    assert (without.type, without.turns, without.sessions) == ("abstention", set(), set())
+
+
+def found(turns: list[str], right: set[str]) -> retrieval.Found:
+    question = retrieval.Question("q", "h", "t", "?", frozenset(right), frozenset())
+    return retrieval.Found(question, turns)
+
+
+def test_the_figures_of_two_questions() -> None:
+    answers = [found(["a", "b", "x"], {"b", "c"}), found(["a"], {"a"}), found(["z"], set())]
+    made = retrieval.figures(answers, "turn")
+    assert made.n == 2
+    assert made.shares == {
+        "any@1": 0.5,
+        "frac@1": 0.5,
+        "all@1": 0.5,
+        "any@5": 1.0,
+        "frac@5": 0.75,
+        "all@5": 0.5,
+        "any@10": 1.0,
+        "frac@10": 0.75,
+        "all@10": 0.5,
+        "mrr": 0.75,
+    }
+    low, high = made.interval
+    assert 0.3 < low < 0.4
+    assert high == pytest.approx(1.0)
+    assert retrieval.figures([answers[2]], "turn").n == 0
+
+
+def run(*arguments: object) -> Any:
+    result = CliRunner().invoke(main, ["bench", *map(str, arguments)], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_a_run_prints_one_object_a_system_and_level_and_can_be_compared(locomo: Path, tmp_path: Path) -> None:
+    raw, with_facts = tmp_path / "raw.out", tmp_path / "facts.out"
+    printed = run("locomo", locomo, "--no-vectors", "--baselines", "--json", "--out", raw)
+    reports = [json.loads(line) for line in printed.splitlines()]
+    assert [(each["system"], each["level"], each["n"]) for each in reports] == [
+        ("memlite", "turn", 2),
+        ("memlite", "session", 2),
+        ("plain FTS5", "turn", 2),
+        ("plain FTS5", "session", 2),
+    ]
+    assert reports[0]["set"] == "locomo"
+    assert reports[0]["any@10"] == 1.0
+    assert reports[0]["bytes"] > 0
+    assert reports[0]["types"].keys() == {"multi-hop", "single-hop"}
+    shown = run("locomo", locomo, "--no-vectors", "--gold-facts", "--only", "conv-1", "--out", with_facts)
+    assert "multi-hop" in shown
+    assert "any@10 between" in shown
+    rows = [json.loads(line) for line in run("diff", raw, with_facts, "--json").splitlines()]
+    assert {(row["level"], row["measure"]) for row in rows} >= {("turn", "any@10"), ("session", "all@10")}
+    assert all(row["n"] == 2 for row in rows)
+    assert "won" in run("diff", raw, with_facts)
+
+
+def test_a_run_with_vectors_keeps_them_beside(locomo: Path, tmp_path: Path, models: Path) -> None:
+    cache = tmp_path / "vectors.db"
+    first = run("locomo", locomo, "--cache", cache, "--json")
+    size = cache.stat().st_size
+    again = run("locomo", locomo, "--cache", cache, "--json")
+    assert cache.stat().st_size == size
+    shares = [{k: v for k, v in json.loads(line).items() if "@" in k} for line in (first + again).splitlines()]
+    assert shares[:2] == shares[2:]
+
+
+def test_longmemeval_runs_whole(longmemeval: Path) -> None:
+    turn, session = map(json.loads, run("longmemeval", longmemeval, "--no-vectors", "--json").splitlines())
+    assert (turn["n"], turn["any@1"], session["any@1"]) == (1, 1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [("x.json", "{", "published json"), ("folder", None, "turns.jsonl")],
+)
+def test_a_path_that_is_no_set_is_refused(tmp_path: Path, name: str, content: str | None, message: str) -> None:
+    path = tmp_path / name
+    path.mkdir() if content is None else path.write_text(content)
+    with pytest.raises(InvalidInputError, match=message):
+        retrieval.read_locomo(path)
+
+
+def test_an_unknown_haystack_is_refused(locomo: Path) -> None:
+    with pytest.raises(InvalidInputError, match="conv-1"):
+        retrieval.part(retrieval.read_locomo(locomo), ["conv-2"])
+    with pytest.raises(InvalidInputError, match="qid"):
+        retrieval.outcomes(["{}"])
