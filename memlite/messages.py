@@ -108,7 +108,7 @@ def window(db: apsw.Connection, scope_id: int, before: int) -> list[int]:
 
 def places(db: apsw.Connection, ids: Iterable[int], far: int) -> dict[int, Place]:
     """Where messages stand, with up to `far` messages of the same session before and after each."""
-    beside = """(SELECT json_group_array(json_array(id, observed_at)) FROM (
+    beside = """(SELECT coalesce(group_concat(id || ' ' || observed_at, ' '), '') FROM (
         SELECT id, observed_at FROM messages WHERE scope_id = m.scope_id AND id {} m.id ORDER BY id {} LIMIT ?))"""
     rows = db.execute(
         f"""
@@ -120,15 +120,15 @@ def places(db: apsw.Connection, ids: Iterable[int], far: int) -> dict[int, Place
     )
     found = {}
     for id_, scope_id, at, name, question, characters, *around in rows:
-        before, after = (_without_gap(at, json.loads(each)) for each in around)
+        before, after = (_without_gap(at, [int(number) for number in each.split()]) for each in around)
         found[id_] = Place(scope_id, at, name, bool(question), characters, before, after)
     return found
 
 
-def _without_gap(at: int, around: list[list[int]]) -> tuple[int, ...]:
-    """The messages of the same session, outwards."""
+def _without_gap(at: int, around: Sequence[int]) -> tuple[int, ...]:
+    """Of messages listed outwards as id, time, id, time ... those of the same session."""
     ids = []
-    for id_, then in around:
+    for id_, then in zip(around[::2], around[1::2]):
         if abs(then - at) > SESSION_GAP:
             break
         ids.append(id_)

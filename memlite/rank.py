@@ -6,6 +6,7 @@ was learnt from it. A fact by itself is judged like a message with nothing aroun
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +20,8 @@ LONGEST = 500  # characters from which a longer text says no more
 FACT_LENGTH = 60  # characters: what a fact counts as long as, since the weight of length is a message's
 
 # Log-odds that were set by hand: the sets that the others are fitted on name no entities and quote nothing.
-ENTITY, EXACT = 1.5, 4.0
+BY_HAND = {"entity": 1.5, "exact": 4.0}
+_NO_PARTS = ("bias", "floor")
 
 
 @dataclass(slots=True)
@@ -68,18 +70,19 @@ class Terms:
 
         beside: for each distance, the terms of the messages there.
         """
-        counts = [float(own >> at & 1) for at in range(len(self.idf))]
+        counts = dict.fromkeys(bits(own), 1.0)
         for factor, held in zip(BESIDE, beside):
             for terms in held:
                 for at in bits(terms):
-                    counts[at] += factor
-        said = sum(idf * 2.0 * n / (n + 1.0) for idf, n in zip(self.idf, counts))
+                    counts[at] = counts.get(at, 0.0) + factor
+        said = sum(self.idf[at] * 2.0 * n / (n + 1.0) for at, n in counts.items())
         return said / (said + HALF_WORDS)
 
 
-def bits(held: int) -> list[int]:
+@functools.lru_cache(maxsize=4096)
+def bits(held: int) -> tuple[int, ...]:
     """The places of the ones in a number."""
-    return [at for at in range(held.bit_length()) if held >> at & 1]
+    return tuple(at for at in range(held.bit_length()) if held >> at & 1)
 
 
 def idf(rows: int, containing: int) -> float:
@@ -107,10 +110,7 @@ def match(signals: Signals) -> float:
 
 def evidence(signals: Signals, *, vectors: bool) -> float:
     """The probability that the best candidate, with these signals, answers the query."""
-    if signals.same:
-        return 1.0
-    table = weights.EVIDENCE_WITH_VECTORS if vectors else weights.EVIDENCE_WITHOUT_VECTORS
-    return _probability(table["bias"] + _sum(_parts(signals, table)))
+    return _probability(signals, weights.EVIDENCE_WITH_VECTORS if vectors else weights.EVIDENCE_WITHOUT_VECTORS)
 
 
 def floor(*, vectors: bool) -> float:
@@ -118,30 +118,24 @@ def floor(*, vectors: bool) -> float:
     return (weights.EVIDENCE_WITH_VECTORS if vectors else weights.EVIDENCE_WITHOUT_VECTORS)["floor"]
 
 
-def parts(signals: Signals, *, vectors: bool) -> dict[str, tuple[float, float]]:
-    """Every part of the score by name: its value and its weight in log-odds."""
-    return _parts(signals, weights.WITH_VECTORS if vectors else weights.WITHOUT_VECTORS)
-
-
 def score(signals: Signals, *, vectors: bool) -> float:
     """The score in [0, 1]; 1 for a text that is the query."""
+    return _probability(signals, weights.WITH_VECTORS if vectors else weights.WITHOUT_VECTORS)
+
+
+def parts(signals: Signals, *, vectors: bool) -> dict[str, tuple[float, float]]:
+    """Every part of the score by name: its value and its weight in log-odds."""
+    table = (weights.WITH_VECTORS if vectors else weights.WITHOUT_VECTORS) | BY_HAND
+    return {name: (getattr(signals, name) or 0.0, weight) for name, weight in table.items() if name not in _NO_PARTS}
+
+
+def _probability(signals: Signals, table: Mapping[str, float]) -> float:
     if signals.same:
         return 1.0
-    table = weights.WITH_VECTORS if vectors else weights.WITHOUT_VECTORS
-    return _probability(table["bias"] + _sum(parts(signals, vectors=vectors)))
-
-
-def _parts(signals: Signals, table: Mapping[str, float]) -> dict[str, tuple[float, float]]:
-    named = {name: weight for name, weight in table.items() if name not in ("bias", "floor")}
-    found = {name: (getattr(signals, name) or 0.0, weight) for name, weight in named.items()}
-    return found | {"entity": (signals.entity, ENTITY), "exact": (signals.exact, EXACT)}
-
-
-def _sum(parts: Mapping[str, tuple[float, float]]) -> float:
-    return sum(value * weight for value, weight in parts.values())
-
-
-def _probability(odds: float) -> float:
+    odds = table["bias"]
+    for name, weight in (*table.items(), *BY_HAND.items()):
+        if name not in _NO_PARTS:
+            odds += weight * (getattr(signals, name) or 0.0)
     return 1.0 / (1.0 + math.exp(-max(-60.0, min(odds, 60.0))))
 
 

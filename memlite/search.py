@@ -202,7 +202,10 @@ def _surround(
         matches.setdefault(sessions[id_], []).append(rank.match(signals))
     strength = {session: sum(sorted(each, reverse=True)[: rank.SESSION]) for session, each in matches.items()}
     best = max(strength.values(), default=0.0) or 1.0
-    people = set(_WORD.findall(fold(asked.query.text)))
+    words = set(_WORD.findall(fold(asked.query.text)))
+    named = {
+        name for name in {place.name for place in places.values()} if words.intersection(_WORD.findall(fold(name)))
+    }
     for id_, signals in found.items():
         place = places[id_]
         distances = [(*place.before[at : at + 1], *place.after[at : at + 1]) for at in range(len(rank.BESIDE))]
@@ -211,7 +214,7 @@ def _surround(
         signals.words = terms.weight(signals.terms, beside)
         signals.near = max((found[other].semantic or 0.0 for other in distances[0] if other in found), default=0.0)
         signals.session = strength.get(sessions[id_], 0.0) / best
-        signals.speaker = float(not people.isdisjoint(_WORD.findall(fold(place.name))))
+        signals.speaker = float(place.name in named)
         signals.question = float(place.question)
         signals.length = rank.length(place.characters)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -147,14 +148,14 @@ def nearest(
 
 def similarities(db: apsw.Connection, kind: Kind, query: bytes, ids: Iterable[int]) -> dict[int, float]:
     """The similarity of given rows to a query, for those that have a vector."""
-    found = {}
-    for id_ in ids:
-        distance = db.execute(
-            f"SELECT vec_distance_cosine(embedding, ?) FROM {kind}_vectors WHERE id = ?", (query, id_)
-        ).get
-        if distance is not None:
-            found[id_] = similarity(distance)
-    return found
+    rows = db.execute(
+        f"""
+        SELECT v.id, vec_distance_cosine(v.embedding, ?) FROM json_each(?) wanted
+        CROSS JOIN {kind}_vectors v ON v.id = wanted.value
+        """,
+        (query, json.dumps(list(ids))),
+    )
+    return {id_: similarity(distance) for id_, distance in rows}
 
 
 def similarity(distance: float | None) -> float:

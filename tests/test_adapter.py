@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy
@@ -10,6 +12,7 @@ import pytest
 from memlite import models as memlite_models
 from memlite.chat import ChatModel
 
+ROOT = Path(__file__).parent.parent
 TEXT = "Maria moved from Lisbon to Porto on 2025-05-11 for her new job at Feedzai."
 
 
@@ -48,6 +51,22 @@ def test_torch_and_llama_cpp_give_the_same_scores_with_an_adapter(models: Path, 
     lora.load(model, path)
     for (name, layer), b in zip(lora.layers(model), before, strict=True):
         assert torch.allclose(layer.b, b, atol=0.005), name
+
+    with torch.no_grad():
+        for _, layer in lora.layers(model):
+            layer.b.mul_(3)
+    facts = {
+        f"memlite.{key}": "1" for key in ("base.digest", "base.name", "data_version", "prompt_version", "examples")
+    }
+    one, three, mean = tmp_path / "one.gguf", tmp_path / "three.gguf", tmp_path / "mean.gguf"
+    lora.write(model, three, facts)
+    lora.load(model, path)
+    lora.write(model, one, facts)
+    script = ROOT / "scripts" / "extractor" / "average"
+    subprocess.run([sys.executable, script, one, three, "--out", mean], check=True)
+    lora.load(model, mean)
+    for (name, layer), b in zip(lora.layers(model), before, strict=True):
+        assert torch.allclose(layer.b, 2 * b, atol=0.02), name
 
 
 def scores(chat: ChatModel, tokens: list[int]) -> numpy.ndarray:
