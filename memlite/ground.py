@@ -143,6 +143,8 @@ _OTHER_VALUES = {"once": 1, "single": 1, "twice": 2, "both": 2, "pair": 2, "doze
 _CLAUSE = re.compile(
     r"(?=, (?:and|but|so|because|which|who|where|while|although|with) |; | and (?:the|an?|is|was|has|wants) )"
 )
+_PHRASE = re.compile(r"(?= (?:for|with|in|at|to|from|by|about|of|because of|during) )")
+_LONGEST_END = 8  # words
 _ENDINGS = ("ing", "ers", "ies", "ed", "er", "es", "ly", "s", "e", "y")
 _SENTENCE_START = r"(?:^|[.!?:;…。！？\n•])[^\w.!?:;…。！？\n]*$"
 _QUOTED = r"“([^“”\n]{2,60})”|\"([^\"\n]{2,60})\"|«([^«»\n]{2,60})»|《([^《》\n]{1,60})》|『([^『』\n]{1,60})』"
@@ -177,27 +179,46 @@ def ungrounded(fact: ExtractedFact, request: ExtractionRequest) -> tuple[str, ..
 
 
 def trimmed(fact: ExtractedFact, request: ExtractionRequest) -> tuple[ExtractedFact, str]:
-    """The fact without the clauses at its end that no cited message says, and what was cut off, '' if nothing.
+    """The fact without what no cited message says at its end, and what was cut off, '' if nothing.
 
-    A small model that has written down what was said sometimes goes on: with a price that nobody named, or with what it
-    knows already.
+    A small model that has written down what was said sometimes goes on: with a price that nobody named, with what it
+    knows already, or "for" somebody who was not spoken of.
     """
-    clauses = _CLAUSE.split(fact.text.rstrip(".!"))
-    kept = len(clauses)
-    if kept == 1:
-        return fact, ""
     cited = tuple(turn for turn in request.messages if turn.number in fact.sources) or request.messages
     evidence = _Evidence(fact, request)
     now = _Evidence(fact, replace(request, messages=cited, window=(), known=()))
-    while kept > 1 and not _is_said(clauses[kept - 1], evidence, now):
-        kept -= 1
-    if kept == len(clauses):
+    whole = fact.text.rstrip(".!")
+    clauses = _CLAUSE.split(whole)
+    while len(clauses) > 1 and not _is_said(clauses[-1], evidence, now):
+        clauses.pop()
+    kept = _without_loose_end("".join(clauses), evidence)
+    if kept == whole:
         return fact, ""
-    text = "".join(clauses[:kept]).rstrip(" ,;") + "."
-    cut = "".join(clauses[kept:]).strip(" ,;")
+    text = kept.rstrip(" ,;") + "."
+    cut = whole[len(kept) :].strip(" ,;")
     entities = tuple(entity for entity in fact.entities if entity.name in text)
     when = None if re.search(r"\d{4}-\d\d", cut) else fact.when
     return replace(fact, text=text, entities=entities, when=when), cut
+
+
+def _without_loose_end(text: str, evidence: _Evidence) -> str:
+    """The text without its last phrases ("for Ikea", "for a stay in Porto") where nobody has said a word of one.
+
+    A phrase behind such a one goes with it if it only repeats the text before. One with a number stays: it is checked
+    as a number.
+    """
+    phrases = _PHRASE.split(text)
+    kept = len(phrases)
+    for at in range(len(phrases) - 1, 0, -1):
+        words = [word for word in content_words(phrases[at]) if word not in evidence.speakers]
+        if not words or any(mark.isdigit() for mark in phrases[at]):
+            break
+        if not any(word in evidence.words or evidence.has_word(word) for word in words):
+            kept = at
+        elif not set(words) <= set(content_words("".join(phrases[:at]))):
+            break
+    end = "".join(phrases[kept:])
+    return text if len(end.split()) > _LONGEST_END else "".join(phrases[:kept])
 
 
 def _is_said(clause: str, evidence: _Evidence, now: _Evidence) -> bool:

@@ -274,6 +274,11 @@ def test_names_are_read_from_a_text(text: str, names: list[str]) -> None:
         ("Ann moved to Porto; Berta is there.", "Ann moved to Porto."),
         ("Ann moved to Porto because of Feedzai.", None),
         ("Berta moved to Porto.", None),
+        ("Ann moved to Porto for Ikea.", "Ann moved to Porto."),
+        ("Ann moved to Porto for the hot springs in Porto.", "Ann moved to Porto."),
+        ("Ann moved to Porto with a dog.", None),  # a dog is known of: it may be what is meant
+        ("Ann moved to Porto with 3 parrots.", None),  # a number is checked as such
+        ("Ann moved with joy to Porto.", None),  # only at the end
     ],
 )
 def test_clauses_at_the_end_that_no_cited_message_says_are_cut(text: str, kept: str | None) -> None:

@@ -26,31 +26,26 @@ _NAMES = {  # of a linear layer in transformers and in GGUF
 
 
 class LowRank(nn.Module):
-    """A frozen linear layer and its trained correction; alpha is the rank, so its scale is 1.
+    """A frozen linear layer and its trained correction; alpha is the rank, so its scale is 1."""
 
-    dropout: the share of inputs that the correction does not see in training.
-    """
-
-    def __init__(self, base: nn.Linear, rank: int, dropout: float = 0.0) -> None:
+    def __init__(self, base: nn.Linear, rank: int) -> None:
         super().__init__()
         self.base = base
-        self.dropout = dropout
         self.a = nn.Parameter(torch.empty(rank, base.in_features))
         self.b = nn.Parameter(torch.zeros(base.out_features, rank))
         nn.init.kaiming_uniform_(self.a, a=5**0.5)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        seen = nn.functional.dropout(x, self.dropout, self.training) if self.dropout else x
-        return self.base(x) + nn.functional.linear(nn.functional.linear(seen, self.a.to(x.dtype)), self.b.to(x.dtype))
+        return self.base(x) + nn.functional.linear(nn.functional.linear(x, self.a.to(x.dtype)), self.b.to(x.dtype))
 
 
-def attach(model: Any, rank: int, dropout: float = 0.0) -> None:
+def attach(model: Any, rank: int) -> None:
     """Freeze the model and put a LowRank around every linear layer of its blocks."""
     model.requires_grad_(False)
     for layer in model.model.layers:
         for name in _NAMES:
             parent, _, child = name.partition(".")
-            setattr(getattr(layer, parent), child, LowRank(getattr(getattr(layer, parent), child), rank, dropout))
+            setattr(getattr(layer, parent), child, LowRank(getattr(getattr(layer, parent), child), rank))
 
 
 def layers(model: Any) -> Iterator[tuple[str, LowRank]]:
