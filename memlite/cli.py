@@ -712,30 +712,30 @@ def _retrieval_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 @bench.command("locomo", epilog=_example("memlite bench locomo locomo10.json --baselines"))
-@click.argument("path", metavar="PATH", type=click.Path(exists=True, path_type=Path))
+@click.argument("data", metavar="PATH", type=click.Path(path_type=Path))
 @click.option("--gold-facts", is_flag=True, help="Also store the facts that the set gives.")
 @_retrieval_options
-def bench_locomo(path: Path, gold_facts: bool, **options: Any) -> None:
+def bench_locomo(data: Path, gold_facts: bool, **options: Any) -> None:
     """How well search finds the evidence of LoCoMo's questions.
 
     PATH: locomo10.json, or a folder with turns.jsonl and questions.jsonl (and adversarial.jsonl, facts.jsonl).
     """
     from memlite.bench.retrieval import read_locomo
 
-    _bench_retrieval(read_locomo(path), gold_facts=gold_facts, **options)
+    _bench_retrieval(read_locomo(data), gold_facts=gold_facts, **options)
 
 
 @bench.command("longmemeval", epilog=_example("memlite bench longmemeval longmemeval_s.json --cache vectors.db"))
-@click.argument("path", metavar="PATH", type=click.Path(exists=True, path_type=Path))
+@click.argument("data", metavar="PATH", type=click.Path(path_type=Path))
 @_retrieval_options
-def bench_longmemeval(path: Path, **options: Any) -> None:
+def bench_longmemeval(data: Path, **options: Any) -> None:
     """How well search finds the sessions that answer LongMemEval's questions.
 
     PATH: the published json, or a folder with questions.jsonl and sessions.jsonl.gz.
     """
     from memlite.bench.retrieval import read_longmemeval
 
-    _bench_retrieval(read_longmemeval(path), gold_facts=False, **options)
+    _bench_retrieval(read_longmemeval(data), gold_facts=False, **options)
 
 
 def _bench_retrieval(
@@ -775,11 +775,11 @@ def _bench_retrieval(
 
 
 @bench.command("diff", epilog=_example("memlite bench diff before.jsonl after.jsonl"))
-@click.argument("before", type=click.File(encoding="utf-8"))
-@click.argument("after", type=click.File(encoding="utf-8"))
+@click.argument("before", type=click.Path(path_type=Path))
+@click.argument("after", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="A JSON object for each measure.")
 @_answer_errors
-def bench_diff(before: TextIO, after: TextIO, as_json: bool) -> None:
+def bench_diff(before: Path, after: Path, as_json: bool) -> None:
     """Compare two runs of a benchmark, question by question: the files that --out wrote."""
     from memlite.bench.retrieval import compare, outcomes
 

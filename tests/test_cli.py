@@ -495,7 +495,7 @@ def test_without_an_extractor_add_says_queued_and_which_command_turns_extraction
     answer = value(run("add", "Ana likes rum.", "--json"))
     assert (answer["status"], answer["facts"]) == ("queued", [])
     assert "memlite models pull default" in answer["reason"]
-    assert [hit["kind"] for hit in value(run("search", "rum", "--json"))] == ["message"]
+    assert value(run("search", "rum", "--json"))[0]["text"] == "Ana likes rum."
 
 
 def test_extraction_can_be_left_for_later(run: Run, extractor: Callable[[object], None]) -> None:

@@ -240,8 +240,8 @@ def test_a_path_that_is_no_set_is_refused(tmp_path: Path, name: str, content: st
         retrieval.read_locomo(path)
 
 
-def test_an_unknown_haystack_is_refused(locomo: Path) -> None:
+def test_an_unknown_haystack_is_refused(locomo: Path, tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="conv-1"):
         retrieval.part(retrieval.read_locomo(locomo), ["conv-2"])
     with pytest.raises(InvalidInputError, match="qid"):
-        retrieval.outcomes(["{}"])
+        retrieval.outcomes(tmp_path / "none.jsonl")

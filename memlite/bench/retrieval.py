@@ -512,14 +512,14 @@ def _scored(line: Mapping[str, Any], level: str, name: str) -> float:
     return float(got > 0 if kind == "any" else got == len(right))
 
 
-def outcomes(file: Iterable[str]) -> list[dict[str, Any]]:
+def outcomes(path: Path) -> list[dict[str, Any]]:
     """What `--out` wrote. Raises InvalidInputError."""
     try:
-        read = [json.loads(line) for line in file if line.strip()]
-    except ValueError as error:
-        raise InvalidInputError(f"expected a file that `memlite bench ... --out` wrote: {error}") from error
+        read = _lines(path) if path.exists() else []
+    except (OSError, ValueError) as error:
+        raise InvalidInputError(f"{path}: expected a file that `memlite bench ... --out` wrote: {error}") from error
     if not read or not all(isinstance(each, dict) and "qid" in each for each in read):
-        raise InvalidInputError("expected a file that `memlite bench ... --out` wrote: a line without a qid")
+        raise InvalidInputError(f"{path}: expected a file that `memlite bench ... --out` wrote, a qid in every line")
     return read
 
 
