@@ -217,8 +217,15 @@ def _without_loose_end(text: str, evidence: _Evidence) -> str:
             kept = at
         elif not set(words) <= set(content_words("".join(phrases[:at]))):
             break
-    end = "".join(phrases[kept:])
-    return text if len(end.split()) > _LONGEST_END else "".join(phrases[:kept])
+    rest = "".join(phrases[:kept])
+    told = [word for word in content_words(rest) if word not in evidence.speakers]
+    if (
+        len(text[len(rest) :].split()) > _LONGEST_END
+        or not all(evidence.has_word(word) for word in told[:2])
+        or not told
+    ):
+        return text  # what is left would say no more than what nobody has said
+    return rest
 
 
 def _is_said(clause: str, evidence: _Evidence, now: _Evidence) -> bool:

@@ -387,7 +387,7 @@ def test_system_and_tool_text_is_stored_but_never_extracted(echo: tuple[Memory, 
     )
     assert [turn.text for turn in extractor.requests[0].messages] == ["Ana likes tea.", "Noted, tea it is."]
     assert [fact.text for fact in result.facts] == ["Ana likes tea.", "Noted, tea it is."]
-    assert {hit.text for hit in memory.search("kettle", user_id="u")} == {
+    assert {hit.text for hit in memory.search("kettle", user_id="u")[:2]} == {
         "The secret kettle is blue.",
         "The kettle reports 80 degrees.",
     }
