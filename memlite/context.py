@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from memlite.prompt import one_line
 from memlite.records import Fact, Hit, Message
 
 MOST_HITS = 50  # more would not fit into a prompt
@@ -39,7 +40,7 @@ def pack(hits: Iterable[Hit], room: int) -> tuple[list[str], list[Hit]]:
 
 
 def _line(hit: Hit) -> str:
-    return f"- {_one_line(_said(hit.record) if isinstance(hit.record, Message) else hit.text)} ({_day(hit.record)})"
+    return f"- {one_line(_said(hit.record) if isinstance(hit.record, Message) else hit.text)} ({_day(hit.record)})"
 
 
 def _day(record: Fact | Message) -> str:
@@ -54,9 +55,5 @@ def _said(message: Message) -> str:
 def _quotation(hit: Hit) -> str:
     if not hit.sources:
         return ""
-    said = _one_line(_said(hit.sources[-1]))
+    said = one_line(_said(hit.sources[-1]))
     return f" [{said if len(said) <= LONGEST_QUOTE else said[:LONGEST_QUOTE] + '…'}]"
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())

@@ -94,12 +94,13 @@ def cosine(a: bytes, b: bytes) -> float:
     """The similarity of two packed vectors of the same dimension, -1 to 1, higher is closer."""
     if len(a) != len(b):
         raise InvalidInputError(f"vectors of {len(a) // 4} and {len(b) // 4} numbers cannot be compared")
-    x, y = _unpack(a), _unpack(b)
+    x, y = unpack(a), unpack(b)
     lengths = math.sqrt(sum(map(operator.mul, x, x)) * sum(map(operator.mul, y, y)))
     return sum(map(operator.mul, x, y)) / lengths if lengths else 0.0
 
 
-def _unpack(packed: bytes) -> array[float]:
+def unpack(packed: bytes) -> array[float]:
+    """The numbers of a packed vector."""
     numbers = array("f")
     numbers.frombytes(packed)
     if sys.byteorder == "big":

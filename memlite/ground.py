@@ -184,13 +184,16 @@ def trimmed(fact: ExtractedFact, request: ExtractionRequest) -> tuple[ExtractedF
     A small model that has written down what was said sometimes goes on: with a price that nobody named, with what it
     knows already, or "for" somebody who was not spoken of.
     """
-    cited = tuple(turn for turn in request.messages if turn.number in fact.sources) or request.messages
-    evidence = _Evidence(fact, request)
-    now = _Evidence(fact, replace(request, messages=cited, window=(), known=()))
     whole = fact.text.rstrip(".!")
     clauses = _CLAUSE.split(whole)
-    while len(clauses) > 1 and not _is_said(clauses[-1], evidence, now):
-        clauses.pop()
+    if len(clauses) == 1 and not _PHRASE.search(whole):
+        return fact, ""
+    evidence = _Evidence(fact, request)
+    if len(clauses) > 1:
+        cited = tuple(turn for turn in request.messages if turn.number in fact.sources) or request.messages
+        now = _Evidence(fact, replace(request, messages=cited, window=(), known=()))
+        while len(clauses) > 1 and not _is_said(clauses[-1], evidence, now):
+            clauses.pop()
     kept = _without_loose_end("".join(clauses), evidence)
     if kept == whole:
         return fact, ""
@@ -218,14 +221,11 @@ def _without_loose_end(text: str, evidence: _Evidence) -> str:
         elif not set(words) <= set(content_words("".join(phrases[:at]))):
             break
     rest = "".join(phrases[:kept])
-    told = [word for word in content_words(rest) if word not in evidence.speakers]
-    if (
-        len(text[len(rest) :].split()) > _LONGEST_END
-        or not all(evidence.has_word(word) for word in told[:2])
-        or not told
-    ):
-        return text  # what is left would say no more than what nobody has said
-    return rest
+    begins = [word for word in content_words(rest) if word not in evidence.speakers][:2]
+    # "Ann moved to Berlin" of one who moved to Porto is made up as a whole: "Ann moved" is no fact to save.
+    said = len(begins) == 2 and all(evidence.has_word(word) for word in begins)
+    short = len(text[len(rest) :].split()) <= _LONGEST_END
+    return rest if said and short else text
 
 
 def _is_said(clause: str, evidence: _Evidence, now: _Evidence) -> bool:

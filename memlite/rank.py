@@ -24,6 +24,23 @@ BY_HAND = {"entity": 1.5, "exact": 4.0}
 _NO_PARTS = ("bias", "floor")
 
 
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A fitted table: its constant, and the weight of every part in log-odds."""
+
+    bias: float
+    parts: Mapping[str, float]
+
+
+def _model(table: Mapping[str, float]) -> Model:
+    return Model(table["bias"], {name: weight for name, weight in table.items() if name not in _NO_PARTS} | BY_HAND)
+
+
+# By whether the query has a vector.
+_SCORE = {True: _model(weights.WITH_VECTORS), False: _model(weights.WITHOUT_VECTORS)}
+_EVIDENCE = {True: _model(weights.EVIDENCE_WITH_VECTORS), False: _model(weights.EVIDENCE_WITHOUT_VECTORS)}
+
+
 @dataclass(slots=True)
 class Signals:
     """What is known of one candidate. All in [0, 1]; semantic None: it has no vector.
@@ -110,7 +127,7 @@ def match(signals: Signals) -> float:
 
 def evidence(signals: Signals, *, vectors: bool) -> float:
     """The probability that the best candidate, with these signals, answers the query."""
-    return _probability(signals, weights.EVIDENCE_WITH_VECTORS if vectors else weights.EVIDENCE_WITHOUT_VECTORS)
+    return _probability(signals, _EVIDENCE[vectors])
 
 
 def floor(*, vectors: bool) -> float:
@@ -120,22 +137,18 @@ def floor(*, vectors: bool) -> float:
 
 def score(signals: Signals, *, vectors: bool) -> float:
     """The score in [0, 1]; 1 for a text that is the query."""
-    return _probability(signals, weights.WITH_VECTORS if vectors else weights.WITHOUT_VECTORS)
+    return _probability(signals, _SCORE[vectors])
 
 
 def parts(signals: Signals, *, vectors: bool) -> dict[str, tuple[float, float]]:
     """Every part of the score by name: its value and its weight in log-odds."""
-    table = (weights.WITH_VECTORS if vectors else weights.WITHOUT_VECTORS) | BY_HAND
-    return {name: (getattr(signals, name) or 0.0, weight) for name, weight in table.items() if name not in _NO_PARTS}
+    return {name: (getattr(signals, name) or 0.0, weight) for name, weight in _SCORE[vectors].parts.items()}
 
 
-def _probability(signals: Signals, table: Mapping[str, float]) -> float:
+def _probability(signals: Signals, model: Model) -> float:
     if signals.same:
         return 1.0
-    odds = table["bias"]
-    for name, weight in (*table.items(), *BY_HAND.items()):
-        if name not in _NO_PARTS:
-            odds += weight * (getattr(signals, name) or 0.0)
+    odds = model.bias + sum(weight * (getattr(signals, name) or 0.0) for name, weight in model.parts.items())
     return 1.0 / (1.0 + math.exp(-max(-60.0, min(odds, 60.0))))
 
 

@@ -56,6 +56,15 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
+class Candidates:
+    """What every lane nominates. sources: the messages behind each fact; hashes: of each text's normal form."""
+
+    signals: dict[vectors.Kind, dict[int, rank.Signals]]
+    sources: dict[int, list[int]]
+    hashes: dict[vectors.Kind, dict[int, str]]
+
+
+@dataclass(frozen=True, slots=True)
 class Ranked:
     """A candidate with its score."""
 
@@ -72,9 +81,10 @@ def find(
     it, twins as one.
     """
     named = _named_entities(db, asked)
+    nominated = candidates(db, asked, include, max(POOL, 2 * limit), named)
     ranked = [
         Ranked(kind, id_, rank.score(signals, vectors=asked.vector is not None), signals)
-        for kind, found in candidates(db, asked, include, max(POOL, 2 * limit), named).items()
+        for kind, found in nominated.signals.items()
         if f"{kind}s" in include
         for id_, signals in found.items()
         if rank.has_reason(signals)
@@ -82,7 +92,7 @@ def find(
     # Facts before messages and new before old where the score is the same: the order never depends on chance.
     ranked.sort(key=lambda r: (-r.score, r.kind, -r.id))
     evidence = rank.evidence(ranked[0].signals, vectors=asked.vector is not None) if ranked else 0.0
-    return _hits(db, asked, ranked, named, limit, explain), evidence
+    return _hits(db, asked, nominated, ranked, named, limit, explain), evidence
 
 
 def candidates(
@@ -91,35 +101,39 @@ def candidates(
     include: Collection[str],
     pool: int,
     named: Sequence[entities.Mentioned] = (),
-) -> dict[vectors.Kind, dict[int, rank.Signals]]:
+) -> Candidates:
     """What every lane nominates, with all signals.
 
     A fact that says best what its message says stands for that message, and has its signals.
     """
-    found = _facts(db, asked, named, pool) if "facts" in include else {}
-    listed = json.dumps(list(found))
-    cited = messages.of_facts(db, listed, asked.reach.sql, asked.reach.bindings)
-    told = _messages(db, asked, found, cited, pool, nominate="messages" in include)
+    hashes: dict[vectors.Kind, dict[int, str]] = {"fact": {}, "message": {}}
+    found = _facts(db, asked, named, pool, hashes["fact"]) if "facts" in include else {}
+    cited = messages.of_facts(db, json.dumps(list(found)), asked.reach.sql, asked.reach.bindings)
+    told = _messages(db, asked, cited, pool, hashes["message"], nominate="messages" in include)
     best: dict[int, int] = {}  # of each message, the fact learnt from it that matches best
     for fact_id, sources in cited.items():
         for id_ in sources:
             if id_ in told and (id_ not in best or rank.match(found[fact_id]) > rank.match(found[best[id_]])):
                 best[id_] = fact_id
     alone = dict(found)
+    vectors_on = asked.vector is not None
     for id_, fact_id in best.items():
         signals, fact = told[id_], alone[fact_id]
         signals.fact_semantic, signals.fact_keyword = fact.semantic or 0.0, fact.keyword
         signals.entity, signals.exact = max(signals.entity, fact.entity), max(signals.exact, fact.exact)
-        vectors_on = asked.vector is not None
         if not found[fact_id].same and (
             rank.score(signals, vectors=vectors_on) > rank.score(found[fact_id], vectors=vectors_on)
         ):
-            found[fact_id] = replace(signals, terms=signals.terms | fact.terms, same=fact.same)
-    return {"fact": found, "message": told}
+            found[fact_id] = replace(signals, terms=signals.terms | fact.terms, same=False)
+    return Candidates({"fact": found, "message": told}, cited, hashes)
 
 
 def _facts(
-    db: apsw.Connection, asked: Asked, named: Sequence[entities.Mentioned], pool: int
+    db: apsw.Connection,
+    asked: Asked,
+    named: Sequence[entities.Mentioned],
+    pool: int,
+    hashes: dict[int, str],
 ) -> dict[int, rank.Signals]:
     """The facts that vectors, words and entities nominate."""
     terms = _terms(db, asked, FACTS)
@@ -128,7 +142,7 @@ def _facts(
         for id_ in _by_entity(db, asked, entity.id, pool):
             signals = found.setdefault(id_, rank.Signals())
             signals.entity = min(1.0, signals.entity + rank.entity_weight(entity.facts))
-    _match(db, asked, FACTS, terms, found)
+    _match(db, asked, FACTS, terms, found, hashes)
     best = max(map(rank.match, found.values()), default=0.0) or 1.0
     for signals in found.values():
         signals.around = signals.keyword
@@ -141,9 +155,9 @@ def _facts(
 def _messages(
     db: apsw.Connection,
     asked: Asked,
-    found_facts: dict[int, rank.Signals],
     cited: Mapping[int, Sequence[int]],
     pool: int,
+    hashes: dict[int, str],
     *,
     nominate: bool,
 ) -> dict[int, rank.Signals]:
@@ -156,14 +170,14 @@ def _messages(
     if nominate:
         ids |= {*_by_vector(db, asked, MESSAGES, pool), *_by_words(db, asked, MESSAGES, pool)}
     found = {id_: rank.Signals() for id_ in ids}
-    _match(db, asked, MESSAGES, terms, found)
+    _match(db, asked, MESSAGES, terms, found, hashes)
     own = dict(found)
     places = messages.places(db, found, len(rank.BESIDE))
     if nominate:
         first = sorted(found, key=lambda id_: -rank.match(found[id_]))[:BEST]
         beside = {other for id_ in first for other in (*places[id_].before[:1], *places[id_].after[:1])} - set(found)
         more = {id_: rank.Signals() for id_ in _shown(db, asked, MESSAGES, beside)}
-        _match(db, asked, MESSAGES, terms, more)
+        _match(db, asked, MESSAGES, terms, more, hashes)
         found |= more
         places |= messages.places(db, more, len(rank.BESIDE))
     around = {id_ for place in places.values() for id_ in (*place.before, *place.after)} - set(found)
@@ -172,8 +186,15 @@ def _messages(
     return found
 
 
-def _match(db: apsw.Connection, asked: Asked, lane: Lane, terms: rank.Terms, found: dict[int, rank.Signals]) -> None:
-    """The signals of each text by itself."""
+def _match(
+    db: apsw.Connection,
+    asked: Asked,
+    lane: Lane,
+    terms: rank.Terms,
+    found: dict[int, rank.Signals],
+    hashes: dict[int, str],
+) -> None:
+    """The signals of each text by itself; its hash is kept for finding twins."""
     if asked.vector is not None:
         for id_, similarity in vectors.similarities(db, lane.kind, asked.vector, list(found)).items():
             found[id_].semantic = similarity
@@ -184,7 +205,9 @@ def _match(db: apsw.Connection, asked: Asked, lane: Lane, terms: rank.Terms, fou
         signals.keyword = terms.share(signals.terms)
         if exact:
             signals.exact = (signals.terms & exact).bit_count() / exact.bit_count()
-    for id_, hash_ in _hashes(db, lane, list(found)).items():
+    read = _hashes(db, lane, list(found))
+    hashes |= read
+    for id_, hash_ in read.items():
         found[id_].same = hash_ == asked.digest
 
 
@@ -289,7 +312,7 @@ def _by_vector(db: apsw.Connection, asked: Asked, lane: Lane, pool: int) -> list
     k = pool
     while True:
         ids = [id_ for id_, _ in vectors.nearest(db, lane.kind, asked.vector, asked.reach.keys, k, asked.now, within)]
-        shown = _visible(db, lane, ids)
+        shown = _shown(db, asked, lane, ids)
         if len(shown) >= pool or len(ids) < k or k >= vectors.MOST:
             return [id_ for id_ in ids if id_ in shown][:pool]
         k *= 4
@@ -319,18 +342,6 @@ def _filtered(asked: Asked, lane: Lane) -> tuple[str, Sequence[object]]:
         WHERE {asked.reach.sql} AND {asked.filter_sql}
     """
     return sql, (*asked.reach.bindings, *asked.filter_bindings)
-
-
-def _visible(db: apsw.Connection, lane: Lane, ids: list[int]) -> set[int]:
-    alias = lane.alias
-    rows = db.execute(
-        f"""
-        SELECT {alias}.id FROM {lane.table} {alias}
-        WHERE {alias}.id IN (SELECT value FROM json_each(?)) AND {lane.condition}
-        """,
-        (json.dumps(ids),),
-    )
-    return {id_ for (id_,) in rows}
 
 
 def _shown(db: apsw.Connection, asked: Asked, lane: Lane, ids: Collection[int]) -> set[int]:
@@ -372,18 +383,14 @@ def _possible_names(text: str) -> list[str]:
 def _hits(
     db: apsw.Connection,
     asked: Asked,
+    nominated: Candidates,
     ranked: list[Ranked],
     named: Sequence[entities.Mentioned],
     limit: int,
     explain: bool,
 ) -> list[Hit]:
-    fact_ids = [r.id for r in ranked if r.kind == "fact"]
-    listed = json.dumps(fact_ids)
-    source_ids = messages.of_facts(db, listed, asked.reach.sql, asked.reach.bindings)
-    hashes = {
-        kind: _hashes(db, LANES[f"{kind}s"], [r.id for r in ranked if r.kind == kind]) for kind in ("fact", "message")
-    }
-    chosen, twins = _choose(ranked, source_ids, hashes, limit)
+    source_ids = nominated.sources
+    chosen, twins = _choose(ranked, source_ids, nominated.hashes, limit)
 
     shown_facts = [id_ for r in chosen if r.kind == "fact" for id_ in twins[r.kind, r.id]]
     mentions = entities.of_facts(db, json.dumps(shown_facts))
@@ -418,7 +425,7 @@ def _hits(
 def _choose(
     ranked: list[Ranked],
     source_ids: dict[int, list[int]],
-    hashes: dict[str, dict[int, str]],
+    hashes: dict[vectors.Kind, dict[int, str]],
     limit: int,
 ) -> tuple[list[Ranked], dict[tuple[str, int], list[int]]]:
     """The first `limit` candidates, equal texts counted once, without messages that a chosen fact cites.

@@ -495,7 +495,9 @@ def test_without_an_extractor_add_says_queued_and_which_command_turns_extraction
     answer = value(run("add", "Ana likes rum.", "--json"))
     assert (answer["status"], answer["facts"]) == ("queued", [])
     assert "memlite models pull default" in answer["reason"]
-    assert value(run("search", "rum", "--json"))[0]["text"] == "Ana likes rum."
+    hits = value(run("search", "rum", "--json"))
+    assert [hit["kind"] for hit in hits if hit["explain"]["words"]] == ["message"]
+    assert [hit["text"] for hit in hits] == ["Ana likes rum.", "Ana likes tea."]  # what stands beside it comes after it
 
 
 def test_extraction_can_be_left_for_later(run: Run, extractor: Callable[[object], None]) -> None:

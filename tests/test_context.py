@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -71,7 +72,9 @@ def test_a_wrong_budget_or_floor_is_refused(memory: Memory, wrong: dict[str, obj
         memory.context("walnuts", user_id="u", **wrong)  # type: ignore[arg-type]
 
 
-def test_the_command_prints_the_lines_and_says_when_there_are_none(tmp_path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+def test_the_command_prints_the_lines_and_says_when_there_are_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("MEMLITE_DB", str(tmp_path / "m.db"))
     runner = CliRunner()
     assert runner.invoke(main, ["remember", "Clara is allergic to walnuts."]).exit_code == 0

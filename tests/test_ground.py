@@ -279,6 +279,7 @@ def test_names_are_read_from_a_text(text: str, names: list[str]) -> None:
         ("Ann moved to Porto with a dog.", None),  # a dog is known of: it may be what is meant
         ("Ann moved to Porto with 3 parrots.", None),  # a number is checked as such
         ("Ann moved with joy to Porto.", None),  # only at the end
+        ("Ann moved to Berlin.", None),  # not "Ann moved": it is dropped whole
     ],
 )
 def test_clauses_at_the_end_that_no_cited_message_says_are_cut(text: str, kept: str | None) -> None:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from array import array
 from collections.abc import Sequence
 from pathlib import Path
 
 import apsw
 
-from memlite.embed import pack
+from memlite.embed import pack, unpack
 from memlite.records import Embedder
 
 
 class Cached:
-    """Another embedder, asked for each text once. seconds: not of it, but of nothing: cached vectors cost no time."""
+    """Another embedder, asked for each text once."""
 
     def __init__(self, embedder: Embedder, path: Path) -> None:
         self.embedder = embedder
@@ -35,7 +34,7 @@ class Cached:
                     "INSERT INTO vectors VALUES (?, ?) ON CONFLICT DO NOTHING",
                     [(key, pack(vector)) for key, vector in zip(new, made)],
                 )
-        return [array("f", self._get(key) or b"") for key in keys]
+        return [unpack(self._get(key) or b"") for key in keys]
 
     def close(self) -> None:
         """Close the file and the embedder."""

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from memlite import dates, ground, learn
+from memlite.bench import read_lines
 from memlite.embed import open_embedder
 from memlite.errors import InvalidInputError, ModelError
 from memlite.records import ExtractedFact, Extraction, ExtractionRequest, Extractor, KnownFact, NamedEntity, Turn
@@ -51,9 +52,9 @@ class Case:
 def read_cases(path: Path, limit: int | None = None) -> list[Case]:
     """The cases of a folder or file, `limit` of them spread evenly. Raises InvalidInputError."""
     if path.is_file():
-        cases = [_case(json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+        cases = [_case(each) for each in read_lines(path)]
     elif (path / "turns.jsonl").is_file() and (path / "facts.jsonl").is_file():
-        cases = _conversations(_lines(path / "turns.jsonl"), _lines(path / "facts.jsonl"))
+        cases = _conversations(read_lines(path / "turns.jsonl"), read_lines(path / "facts.jsonl"))
     elif (path / "labels.jsonl").is_file():
         cases = _labelled(path)
     else:
@@ -118,10 +119,6 @@ def _case(shown: Mapping[str, Any]) -> Case:
     return Case(request, facts, entities, linked=True)
 
 
-def _lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-
-
 def _conversations(turns: Sequence[Mapping[str, Any]], gold: Sequence[Mapping[str, Any]]) -> list[Case]:
     """Two messages a case. Known are the gold facts of earlier sessions with the most words in common."""
     sessions: dict[tuple[str, int], list[Mapping[str, Any]]] = {}
@@ -163,11 +160,11 @@ def _nearest(text: str, known: Sequence[str]) -> list[str]:
 
 
 def _labelled(path: Path) -> list[Case]:
-    labels = {each["id"]: each for each in _lines(path / "labels.jsonl")}
+    labels = {each["id"]: each for each in read_lines(path / "labels.jsonl")}
     at = datetime(2026, 1, 7, 12).astimezone()
     cases = []
     for file in sorted(path.glob("dataset.*.jsonl")):
-        for each in _lines(file):
+        for each in read_lines(file):
             label = labels.get(each["id"])
             if label is None:
                 continue

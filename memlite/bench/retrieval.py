@@ -22,6 +22,7 @@ from typing import Any
 
 import apsw
 
+from memlite.bench import read_lines
 from memlite.bench.cached import Cached
 from memlite.embed import open_embedder
 from memlite.errors import InvalidInputError, ModelMissingError
@@ -131,16 +132,16 @@ def _locomo_lines(path: Path) -> Collected:
     if not (path / "turns.jsonl").is_file() or not (path / "questions.jsonl").is_file():
         raise InvalidInputError(f"{path}: expected locomo10.json, or a folder with turns.jsonl and questions.jsonl")
     turns: dict[str, list[Turn]] = {}
-    for said in _lines(path / "turns.jsonl"):
+    for said in read_lines(path / "turns.jsonl"):
         turn = Turn(said["id"], str(said["session"]), said["time"], said["speaker"], _with_caption(said))
         turns.setdefault(said["conv"], []).append(turn)
     facts: dict[str, list[tuple[str, Sequence[str], str]]] = {}
-    for told in _lines(path / "facts.jsonl"):
+    for told in _lines_if_any(path / "facts.jsonl"):
         facts.setdefault(told["conv"], []).append((told["fact"], told["evidence"], told["time"]))
     questions = [
         _question(asked["qid"], asked["conv"], asked.get("category", 5), asked["question"], asked["evidence"])
         for name in ("questions", "adversarial")
-        for asked in _lines(path / f"{name}.jsonl")
+        for asked in _lines_if_any(path / f"{name}.jsonl")
     ]
     haystacks = [Haystack(name, said, facts.get(name, ())) for name, said in turns.items()]
     return Collected("locomo", haystacks, [each for each in questions if each.turns])
@@ -168,7 +169,7 @@ def read_longmemeval(path: Path) -> Collected:
             )
         with gzip.open(path / "sessions.jsonl.gz", "rt", encoding="utf-8") as file:
             sessions = {each["id"]: each["turns"] for each in map(json.loads, file)}
-        asked = _longmemeval_lines(_lines(path / "questions.jsonl"), sessions)
+        asked = _longmemeval_lines(read_lines(path / "questions.jsonl"), sessions)
     else:
         asked = _longmemeval_published(_json(path))
     haystacks, questions = [], []
@@ -230,7 +231,7 @@ def _longmemeval_published(
             "abstention" if without_answer else each["question_type"],
             each["question"],
             said,
-            (evidence),
+            evidence,
         )
 
 
@@ -241,10 +242,8 @@ def _json(path: Path) -> Any:
         raise InvalidInputError(f"{path}: expected the published json or a folder of JSON lines: {error}") from error
 
 
-def _lines(path: Path) -> list[dict[str, Any]]:
-    if not path.exists():
-        return []
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+def _lines_if_any(path: Path) -> list[dict[str, Any]]:
+    return read_lines(path) if path.exists() else []
 
 
 def part(collected: Collected, ids: Sequence[str]) -> Collected:
@@ -271,7 +270,7 @@ def swapped(collected: Collected) -> Collected:
             continue
         text = question.text
         for name, instead in zip(speakers[question.haystack], speakers[other]):
-            text = re.sub(rf"\b{re.escape(name)}\b", lambda _, instead=instead: instead, text)  # type: ignore[misc]
+            text = re.sub(rf"\b{re.escape(name)}\b", instead.replace("\\", r"\\"), text)
         questions.append(Question(question.id, other, question.type, text, frozenset(), frozenset()))
     return Collected(collected.name, haystacks, questions)
 
@@ -286,18 +285,17 @@ def fill(memory: Memory, haystack: Haystack, *, extract: bool, gold_facts: bool)
     """
     sessions: dict[str, list[dict[str, Any]]] = {}
     for turn in haystack.turns:
-        name = {} if turn.speaker in ("user", "assistant") else {"name": turn.speaker}
-        role = {"role": turn.speaker} if not name else {}
+        who = "role" if turn.speaker in ("user", "assistant") else "name"
         sessions.setdefault(turn.session, []).append(
-            {"content": turn.text, "id": turn.id, "observed_at": turn.time, **name, **role}
+            {"content": turn.text, "id": turn.id, "observed_at": turn.time, who: turn.speaker}
         )
     ids: dict[str, str] = {}
     step = 2 if extract else 10_000
     for session, said in sessions.items():
         for start in range(0, len(said), step):
-            part = said[start : start + step]
-            added = memory.add(part, user_id=haystack.id, run_id=session, extract="later" if extract else "never")
-            ids |= {message["id"]: id_ for message, id_ in zip(part, added.messages, strict=True)}
+            batch = said[start : start + step]
+            added = memory.add(batch, user_id=haystack.id, run_id=session, extract="later" if extract else "never")
+            ids |= {message["id"]: id_ for message, id_ in zip(batch, added.messages, strict=True)}
     if gold_facts:
         told = [
             {"text": text, "source": [ids[turn] for turn in turns if turn in ids], "observed_at": when}
@@ -515,7 +513,7 @@ def _scored(line: Mapping[str, Any], level: str, name: str) -> float:
 def outcomes(path: Path) -> list[dict[str, Any]]:
     """What `--out` wrote. Raises InvalidInputError."""
     try:
-        read = _lines(path) if path.exists() else []
+        read = _lines_if_any(path)
     except (OSError, ValueError) as error:
         raise InvalidInputError(f"{path}: expected a file that `memlite bench ... --out` wrote: {error}") from error
     if not read or not all(isinstance(each, dict) and "qid" in each for each in read):

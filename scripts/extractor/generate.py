@@ -277,20 +277,23 @@ class Conversation:
 
     def _begin_later(self, first: int) -> None:
         """The first messages become the window; what they say is no new fact."""
-        facts = []
-        for fact in self.facts:
-            if max(fact.sources) <= first:
-                if fact.replaces or fact.continues:
-                    return
-                continue
-            sources = tuple(number - first for number in fact.sources if number > first)
-            facts.append(replace(fact, sources=sources))
-        told = [fact.text for fact in self.facts if max(fact.sources) <= first]
-        self.window += [replace(turn, number=0) for turn in self.messages[:first]]
-        self.messages = [replace(turn, number=turn.number - first) for turn in self.messages[first:]]
-        self.facts = facts
+        if any((fact.replaces or fact.continues) and max(fact.sources) <= first for fact in self.facts):
+            return
+        told = self._pass(first)
         if self.rng.random() < 0.6:
             self.known += told
+
+    def _pass(self, first: int) -> list[str]:
+        """So many messages are over: they are the window. Returns the facts that they told, which are asked no more."""
+        told = [fact.text for fact in self.facts if max(fact.sources) <= first]
+        self.facts = [
+            replace(fact, sources=tuple(number - first for number in fact.sources if number > first))
+            for fact in self.facts
+            if max(fact.sources) > first
+        ]
+        self.window += [replace(turn, number=0) for turn in self.messages[:first]]
+        self.messages = [replace(turn, number=turn.number - first) for turn in self.messages[first:]]
+        return told
 
     def ask_of_one(self) -> None:
         """One message is new, those before it are the window, and what they said may be known already."""
@@ -299,18 +302,17 @@ class Conversation:
             return
         tells = {max(fact.sources) for fact in self.facts}
         number = self.rng.choices(candidates, [1.0 if each in tells else 0.6 for each in candidates])[0]
-        told = [fact for fact in self.facts if max(fact.sources) < number]
         now = [fact for fact in self.facts if max(fact.sources) == number]
-        over = {known for fact in told for known in fact.replaces}
+        over = {known for fact in self.facts if max(fact.sources) < number for known in fact.replaces}
         if any(over & {*fact.replaces, *fact.continues} for fact in now):
             return
-        self.window = [*self.window, *(replace(turn, number=0) for turn in self.messages[: number - 1])]
+        self.messages = self.messages[:number]
+        self.facts = [fact for fact in self.facts if max(fact.sources) <= number]
+        told = self._pass(number - 1)
         self.window = self.window[-self.rng.randint(LEAST_EARLIER, MOST_EARLIER) :]
-        self.messages = [replace(self.messages[number - 1], number=1)]
-        self.facts = [replace(fact, sources=(1,)) for fact in now]
         self._keep_known([at for at in range(len(self.known)) if at + 1 not in over])
         if over or self.rng.random() < 0.5:
-            self.known += [fact.text for fact in told]
+            self.known += told
         self._shuffle_known()
 
     def _is_half_said(self, number: int) -> bool:

@@ -57,33 +57,45 @@ def layers(model: Any) -> Iterator[tuple[str, LowRank]]:
 
 
 def write(model: Any, path: Path, facts: dict[str, str]) -> None:
-    """Write the adapter as a GGUF file of Q8_0 tensors. facts: what it was made for, under memlite.* keys."""
-    writer = gguf.GGUFWriter(path, "llama")
-    writer.add_type(gguf.GGUFType.ADAPTER)
-    writer.add_string("adapter.type", "lora")
-    for key, value in facts.items():
-        writer.add_string(key, value)
+    """Write the adapter as a GGUF file. facts: what it was made for, under memlite.* keys."""
+    tensors: dict[str, Any] = {}
     rank = 0
     for name, layer in layers(model):
         rank = layer.a.shape[0]
         a, b = layer.a.detach().float().cpu().numpy(), layer.b.detach().float().cpu().numpy()
         heads = _heads(model, name)
-        for part, values in (("lora_a", a), ("lora_b", _permuted(b, heads) if heads else b)):
-            packed = gguf.quants.quantize(numpy.ascontiguousarray(values), gguf.GGMLQuantizationType.Q8_0)
-            writer.add_tensor(f"{name}.weight.{part}", packed, raw_dtype=gguf.GGMLQuantizationType.Q8_0)
-    writer.add_float32("adapter.lora.alpha", float(rank))
+        tensors[f"{name}.weight.lora_a"] = a
+        tensors[f"{name}.weight.lora_b"] = _permuted(b, heads) if heads else b
+    pack(path, tensors, float(rank), facts)
+
+
+def pack(path: Path, tensors: dict[str, Any], alpha: float, facts: dict[str, str]) -> None:
+    """Write named arrays, ordered as llama.cpp wants them, as an adapter of Q8_0 tensors."""
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_type(gguf.GGUFType.ADAPTER)
+    writer.add_string("adapter.type", "lora")
+    for key, value in facts.items():
+        writer.add_string(key, value)
+    for name, values in tensors.items():
+        packed = gguf.quants.quantize(numpy.ascontiguousarray(values), gguf.GGMLQuantizationType.Q8_0)
+        writer.add_tensor(name, packed, raw_dtype=gguf.GGMLQuantizationType.Q8_0)
+    writer.add_float32("adapter.lora.alpha", alpha)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
 
 
+def unpack(path: Path) -> dict[str, Any]:
+    """The arrays of an adapter file by name."""
+    return {
+        tensor.name: gguf.quants.dequantize(tensor.data, tensor.tensor_type) for tensor in gguf.GGUFReader(path).tensors
+    }
+
+
 def load(model: Any, path: Path) -> None:
     """Set the LowRank layers to what an adapter file holds; the inverse of write()."""
-    held = {
-        tensor.name: torch.from_numpy(gguf.quants.dequantize(tensor.data, tensor.tensor_type).copy())
-        for tensor in gguf.GGUFReader(path).tensors
-    }
+    held = {name: torch.from_numpy(values.copy()) for name, values in unpack(path).items()}
     with torch.no_grad():
         for name, layer in layers(model):
             a, b = held[f"{name}.weight.lora_a"], held[f"{name}.weight.lora_b"]
