@@ -422,8 +422,11 @@ def _candidate(
 
 
 def _naming(fact: ExtractedFact, cited: Sequence[Message], shown: Sequence[tuple[int, Message]]) -> Iterator[int]:
-    """For each name of a fact that no cited message says: the latest shown message that does: it says who "she" is."""
-    said = fold(" ".join(message.content for message in cited))
+    """For each name of a fact that no cited message says: the latest shown message that does: it says who "she" is.
+
+    Who says a cited message needs no other one to be named.
+    """
+    said = fold(" ".join(f"{message.name or ''} {message.content}" for message in cited))
     for name in {*(entity.name for entity in fact.entities), *ground.mentioned_names(fact.text)}:
         if fold(name) not in said:
             yield from [id_ for id_, message in shown if fold(name) in fold(message.content)][-1:]

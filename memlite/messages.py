@@ -6,6 +6,7 @@ import json
 import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import apsw
 
@@ -36,9 +37,8 @@ class NewMessage:
     caller_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a message stands: its session's messages before and after it (the nearest first), and how it is told."""
+class Place(NamedTuple):
+    """Where a message stands: up to two of its session before and after it, the nearest first, and how it is told."""
 
     scope_id: int
     at: int
@@ -106,34 +106,39 @@ def window(db: apsw.Connection, scope_id: int, before: int) -> list[int]:
     return [id_ for (id_,) in rows]
 
 
-def places(db: apsw.Connection, ids: Iterable[int], far: int) -> dict[int, Place]:
-    """Where messages stand, with up to `far` messages of the same session before and after each."""
-    beside = """(SELECT coalesce(group_concat(id || ' ' || observed_at, ' '), '') FROM (
-        SELECT id, observed_at FROM messages WHERE scope_id = m.scope_id AND id {} m.id ORDER BY id {} LIMIT ?))"""
-    rows = db.execute(
-        f"""
-        SELECT m.id, m.scope_id, m.observed_at, m.name, rtrim(m.content) GLOB '*[?？]', length(m.content),
-               {beside.format("<", "DESC")}, {beside.format(">", "ASC")}
-        FROM messages m WHERE m.id IN (SELECT value FROM json_each(?))
-        """,
-        (far, far, json.dumps(list(ids))),
-    )
-    found = {}
-    for id_, scope_id, at, name, question, characters, *around in rows:
-        before, after = (_without_gap(at, [int(number) for number in each.split()]) for each in around)
-        found[id_] = Place(scope_id, at, name, bool(question), characters, before, after)
-    return found
+def places(db: apsw.Connection, ids: Iterable[int]) -> dict[int, Place]:
+    """Where messages stand. Those beside one are of its scope, without a long silence between."""
+    rows = db.execute(_PLACES, (json.dumps(list(ids)),))
+    return {
+        id_: Place(
+            scope,
+            at,
+            name,
+            question,
+            length,
+            tuple(filter(None, (before, before2))),
+            tuple(filter(None, (after, after2))),
+        )
+        for id_, scope, at, name, question, length, before, before2, after, after2 in rows
+    }
 
 
-def _without_gap(at: int, around: Sequence[int]) -> tuple[int, ...]:
-    """Of messages listed outwards as id, time, id, time ... those of the same session."""
-    ids = []
-    for id_, then in zip(around[::2], around[1::2]):
-        if abs(then - at) > SESSION_GAP:
-            break
-        ids.append(id_)
-        at = then
-    return tuple(ids)
+def _beside(name: str, other: str, next_: str) -> str:
+    """A join with the message next to `other`, if it is of the same session."""
+    return f"""
+    LEFT JOIN messages {name} ON {name}.id = (SELECT {next_.format(other)} AND scope_id = m.scope_id)
+      AND abs({other}.observed_at - {name}.observed_at) <= {SESSION_GAP}"""
+
+
+_BEFORE = "max(id) FROM messages WHERE id < {}.id"
+_AFTER = "min(id) FROM messages WHERE id > {}.id"
+_PLACES = f"""
+    SELECT m.id, m.scope_id, m.observed_at, m.name, rtrim(m.content) GLOB '*[?？]', length(m.content),
+           before.id, before2.id, after.id, after2.id
+    FROM json_each(?) wanted JOIN messages m ON m.id = wanted.value
+    {_beside("before", "m", _BEFORE)}{_beside("before2", "before", _BEFORE)}
+    {_beside("after", "m", _AFTER)}{_beside("after2", "after", _AFTER)}
+"""
 
 
 def fetch(db: apsw.Connection, ids: Iterable[int]) -> dict[int, Message]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -24,26 +25,28 @@ BY_HAND = {"entity": 1.5, "exact": 4.0}
 _NO_PARTS = ("bias", "floor")
 
 
-@dataclass(frozen=True, slots=True)
 class Model:
     """A fitted table: its constant, and the weight of every part in log-odds."""
 
-    bias: float
-    parts: Mapping[str, float]
+    def __init__(self, table: Mapping[str, float]) -> None:
+        self.bias = table["bias"]
+        self.parts = {name: weight for name, weight in table.items() if name not in _NO_PARTS} | BY_HAND
+        self._weights = tuple(self.parts.values())
+        self._values = operator.attrgetter(*self.parts)
 
-
-def _model(table: Mapping[str, float]) -> Model:
-    return Model(table["bias"], {name: weight for name, weight in table.items() if name not in _NO_PARTS} | BY_HAND)
+    def odds(self, signals: Signals) -> float:
+        """The log-odds of a candidate."""
+        return self.bias + float(sum(map(operator.mul, self._weights, self._values(signals))))
 
 
 # By whether the query has a vector.
-_SCORE = {True: _model(weights.WITH_VECTORS), False: _model(weights.WITHOUT_VECTORS)}
-_EVIDENCE = {True: _model(weights.EVIDENCE_WITH_VECTORS), False: _model(weights.EVIDENCE_WITHOUT_VECTORS)}
+_SCORE = {True: Model(weights.WITH_VECTORS), False: Model(weights.WITHOUT_VECTORS)}
+_EVIDENCE = {True: Model(weights.EVIDENCE_WITH_VECTORS), False: Model(weights.EVIDENCE_WITHOUT_VECTORS)}
 
 
 @dataclass(slots=True)
 class Signals:
-    """What is known of one candidate. All in [0, 1]; semantic None: it has no vector.
+    """What is known of one candidate. All in [0, 1]; semantic 0: or it has no vector.
 
     semantic, keyword: cosine, and the share of the query's words (by idf) in its own text.
     near, around: the same of the messages around it (`around`: together with its own).
@@ -52,7 +55,7 @@ class Signals:
     fact learnt from it.
     """
 
-    semantic: float | None = None
+    semantic: float = 0.0
     terms: int = 0  # a bit for each query term in the text
     keyword: float = 0.0
     near: float = 0.0
@@ -76,11 +79,14 @@ class Terms:
     idf: tuple[float, ...]
     rows: dict[int, int] = field(default_factory=dict)  # row id: a bit for each term in it
     common: tuple[int, ...] = ()  # terms of which `rows` knows only the rows that were looked up
+    shares: dict[int, float] = field(default_factory=dict)  # what `share` has computed
 
     def share(self, held: int) -> float:
         """The share of the query's words, by idf, that these are."""
-        whole = sum(self.idf)
-        return sum(self.idf[at] for at in bits(held)) / whole if whole else 0.0
+        if held not in self.shares:
+            whole = sum(self.idf)
+            self.shares[held] = sum(self.idf[at] for at in bits(held)) / whole if whole else 0.0
+        return self.shares[held]
 
     def weight(self, own: int, beside: Sequence[Iterable[int]] = ()) -> float:
         """How much the words say, in [0, 1), by BM25's saturation over the counts in a text and around it.
@@ -122,7 +128,7 @@ def entity_weight(facts: int) -> float:
 
 def match(signals: Signals) -> float:
     """How well the text alone matches, in [0, 2]: what a session and a fact are judged by."""
-    return (signals.semantic or 0.0) + signals.keyword
+    return signals.semantic + signals.keyword
 
 
 def evidence(signals: Signals, *, vectors: bool) -> float:
@@ -142,14 +148,13 @@ def score(signals: Signals, *, vectors: bool) -> float:
 
 def parts(signals: Signals, *, vectors: bool) -> dict[str, tuple[float, float]]:
     """Every part of the score by name: its value and its weight in log-odds."""
-    return {name: (getattr(signals, name) or 0.0, weight) for name, weight in _SCORE[vectors].parts.items()}
+    return {name: (getattr(signals, name), weight) for name, weight in _SCORE[vectors].parts.items()}
 
 
 def _probability(signals: Signals, model: Model) -> float:
     if signals.same:
         return 1.0
-    odds = model.bias + sum(weight * (getattr(signals, name) or 0.0) for name, weight in model.parts.items())
-    return 1.0 / (1.0 + math.exp(-max(-60.0, min(odds, 60.0))))
+    return 1.0 / (1.0 + math.exp(-max(-60.0, min(model.odds(signals), 60.0))))
 
 
 def has_reason(signals: Signals) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import json
 import operator
 import re
@@ -17,9 +16,9 @@ from memlite.records import Explain, Fact, Hit, Message
 from memlite.scopes import Reach
 from memlite.words import Query, fold, match_expression, unquoted
 
-POOL = 60  # candidates of each lane
+POOL = 30  # candidates of each lane
 MOST_ROWS = 2000  # rows that hold a term, up to which they are all read
-BEST = 50  # of those: messages that nominate what stands beside them
+BEST = 20  # of those: messages that nominate what stands beside them
 _ENTITY_SIMILARITY = 0.7  # a query this close to an entity's name means that entity
 _WORD = re.compile(r"\w+")
 _NAME_WORDS = 4  # words of the longest entity name looked up in a query
@@ -119,7 +118,7 @@ def candidates(
     vectors_on = asked.vector is not None
     for id_, fact_id in best.items():
         signals, fact = told[id_], alone[fact_id]
-        signals.fact_semantic, signals.fact_keyword = fact.semantic or 0.0, fact.keyword
+        signals.fact_semantic, signals.fact_keyword = fact.semantic, fact.keyword
         signals.entity, signals.exact = max(signals.entity, fact.entity), max(signals.exact, fact.exact)
         if not found[fact_id].same and (
             rank.score(signals, vectors=vectors_on) > rank.score(found[fact_id], vectors=vectors_on)
@@ -172,14 +171,14 @@ def _messages(
     found = {id_: rank.Signals() for id_ in ids}
     _match(db, asked, MESSAGES, terms, found, hashes)
     own = dict(found)
-    places = messages.places(db, found, len(rank.BESIDE))
+    places = messages.places(db, found)
     if nominate:
         first = sorted(found, key=lambda id_: -rank.match(found[id_]))[:BEST]
         beside = {other for id_ in first for other in (*places[id_].before[:1], *places[id_].after[:1])} - set(found)
         more = {id_: rank.Signals() for id_ in _shown(db, asked, MESSAGES, beside)}
         _match(db, asked, MESSAGES, terms, more, hashes)
         found |= more
-        places |= messages.places(db, more, len(rank.BESIDE))
+        places |= messages.places(db, more)
     around = {id_ for place in places.values() for id_ in (*place.before, *place.after)} - set(found)
     _look_up(db, asked, MESSAGES, terms, around)
     _surround(asked, terms, found, own, places)
@@ -229,13 +228,15 @@ def _surround(
     named = {
         name for name in {place.name for place in places.values()} if words.intersection(_WORD.findall(fold(name)))
     }
+    rows = terms.rows
     for id_, signals in found.items():
         place = places[id_]
-        distances = [(*place.before[at : at + 1], *place.after[at : at + 1]) for at in range(len(rank.BESIDE))]
-        beside = [[terms.rows.get(other, 0) for other in ids] for ids in distances]
-        signals.around = terms.share(functools.reduce(operator.or_, itertools.chain(*beside), signals.terms))
-        signals.words = terms.weight(signals.terms, beside)
-        signals.near = max((found[other].semantic or 0.0 for other in distances[0] if other in found), default=0.0)
+        next_, further = (place.before[at : at + 1] + place.after[at : at + 1] for at in (0, 1))
+        beside = [rows.get(other, 0) for other in next_], [rows.get(other, 0) for other in further]
+        held = functools.reduce(operator.or_, beside[0] + beside[1], signals.terms)
+        signals.around = terms.share(held)
+        signals.words = terms.weight(signals.terms, beside) if held else 0.0
+        signals.near = max((found[other].semantic for other in next_ if other in found), default=0.0)
         signals.session = strength.get(sessions[id_], 0.0) / best
         signals.speaker = float(place.name in named)
         signals.question = float(place.question)
@@ -467,7 +468,7 @@ def _explain(asked: Asked, r: Ranked, record: Fact | Message, named: Sequence[en
     terms = asked.query.terms
     mentioned = {fold(entity.name) for entity in record.entities} if isinstance(record, Fact) else set()
     return Explain(
-        semantic=None if asked.vector is None else signals.semantic or 0.0,
+        semantic=None if asked.vector is None else signals.semantic,
         keyword=max(signals.keyword, signals.fact_keyword),
         entity=signals.entity,
         exact=signals.exact,

@@ -58,10 +58,13 @@ def digest(text: str) -> str:
 
 def fold(name: str) -> str:
     """The form in which two names count as the same: case, accents, width and outer punctuation ignored."""
-    decomposed = unicodedata.normalize("NFKD", name).casefold()
-    bare = "".join(ch for ch in decomposed if not unicodedata.combining(ch))
-    # Recompose: without its combining marks Hangul would stay a string of single letters.
-    bare = " ".join(unicodedata.normalize("NFKC", bare).split())
+    bare = name.casefold()
+    if not name.isascii():
+        decomposed = unicodedata.normalize("NFKD", name).casefold()
+        bare = "".join(ch for ch in decomposed if not unicodedata.combining(ch))
+        # Recompose: without its combining marks Hangul would stay a string of single letters.
+        bare = unicodedata.normalize("NFKC", bare)
+    bare = " ".join(bare.split())
     return _trim(bare) or bare
 
 
@@ -139,8 +142,9 @@ def _is_word(ch: str) -> bool:
 
 def _trim(text: str) -> str:
     """The text without what stands before its first and after its last letter, digit or mark."""
-    inside = [i for i, ch in enumerate(text) if _is_word(ch)]
-    return text[inside[0] : inside[-1] + 1] if inside else ""
+    start = next((at for at, ch in enumerate(text) if _is_word(ch)), len(text))
+    end = next((at for at in range(len(text), start, -1) if _is_word(text[at - 1])), start)
+    return text[start:end]
 
 
 def _parts(word: str) -> list[str]:

@@ -507,6 +507,24 @@ def test_a_fact_carries_where_it_came_from(echo: tuple[Memory, Echo]) -> None:
     assert first.observed_at.isoformat() == "2025-05-12T09:00:00+02:00"
 
 
+@pytest.mark.parametrize(
+    ("text", "names", "sources"),
+    [
+        ("Ann lost Ann's job.", ("Ann",), ["I lost my job."]),
+        ("Clara lost Ann's job.", ("Ann", "Clara"), ["Hi Ann! How is Clara?", "I lost my job."]),
+    ],
+    ids=["the speaker", "somebody else"],
+)
+def test_an_earlier_message_that_names_somebody_is_a_source_where_the_cited_one_does_not(
+    path: Path, text: str, names: tuple[str, ...], sources: list[str]
+) -> None:
+    fact = ExtractedFact(text, "Ann", (1,), entities=tuple(NamedEntity(name, "person") for name in names))
+    with Memory(path, embedder=False, extractor=Constant(fact)) as memory:
+        memory.add({"name": "Bob", "content": "Hi Ann! How is Clara?"}, user_id="u", extract="never")
+        (learnt,) = memory.add({"name": "Ann", "content": "I lost my job."}, user_id="u").facts
+        assert [memory.get(id_).content for id_ in learnt.sources] == sources
+
+
 def test_a_fact_without_ground_in_the_messages_is_skipped_with_the_reason(path: Path) -> None:
     extractor = Constant(ExtractedFact("Ana flew from Reykjavik to Samarkand.", "Ana", (1,)))
     with Memory(path, embedder=False, extractor=extractor) as memory:
