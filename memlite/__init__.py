@@ -41,6 +41,7 @@ from memlite.records import (
     Skipped,
     Stats,
     Turn,
+    Why,
     WorkResult,
 )
 
@@ -87,6 +88,7 @@ __all__ = [
     "Skipped",
     "Stats",
     "Turn",
+    "Why",
     "WorkResult",
 ]
 

@@ -41,6 +41,7 @@ class AsyncMemory:
     get_all = _in_thread(Memory.get_all)
     search = _in_thread(Memory.search)
     context = _in_thread(Memory.context)
+    why = _in_thread(Memory.why)
     update = _in_thread(Memory.update)
     delete = _in_thread(Memory.delete)
     preview_delete = _in_thread(Memory.preview_delete)

@@ -10,6 +10,7 @@ from memlite.scopes import check_text
 from memlite.search import LANES
 
 MOST = 1000  # hits, facts or events of one answer
+MOST_TOKENS = 1_000_000  # of a context
 _SHORTEST_PREFIX = 4
 _MOST_THREADS = 256
 
@@ -53,10 +54,10 @@ def included(include: object) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def count(name: str, value: object) -> int:
-    """A limit from 1 to MOST."""
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST:
-        raise InvalidInputError(f"{name} is {value!r}, expected a whole number from 1 to {MOST}.")
+def count(name: str, value: object, most: int = MOST) -> int:
+    """A limit from 1 to `most`."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+        raise InvalidInputError(f"{name} is {value!r:.60}, expected a whole number from 1 to {most}.")
     return value
 
 

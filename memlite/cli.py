@@ -383,6 +383,39 @@ def context(
         click.echo(f"nothing: the evidence is {found.evidence:.2f}, the floor {found.floor:.2f}", err=True)
 
 
+@_command('memlite why 4f1c2a9b "who is allergic?" --user ana')
+@click.argument("id")
+@click.argument("query")
+@click.option("--limit", default=10, show_default=True, help="Most hits of the search.")
+@click.option("--filter", "filter_", help="Its conditions on metadata, as JSON.")
+@click.option(
+    "--include",
+    type=click.Choice(["facts", "messages", "both"]),
+    default="both",
+    show_default=True,
+    help="What it is to find.",
+)
+@_scope_options
+@_output_options
+@_db_option
+def why(
+    id: str, query: str, limit: int, filter_: str | None, include: str,
+    user_id: str | None, agent_id: str | None, run_id: str | None, as_json: bool, nl: bool, own_db: Path | None,
+) -> None:  # fmt: skip
+    """Say why the fact or message ID does or does not come back for QUERY (- reads stdin)."""
+    with _memory(own_db, extractor=False) as memory:
+        found = memory.why(
+            id,
+            _stdin(query),
+            **_scope(user_id, agent_id, run_id),
+            limit=limit,
+            filters=_json_option("filter", filter_),
+            include=("facts", "messages") if include == "both" else (include,),  # type: ignore[arg-type]  # a Choice
+        )
+    _notes(found.notes)
+    _print(found, [found], lambda: output.why_lines(found), as_json, nl)
+
+
 @_command("memlite list --user ana --limit 20", name="list")
 @click.option("--limit", default=50, show_default=True, help="Most facts.")
 @click.option("--cursor", help="Go on after the page that printed it.")
@@ -697,7 +730,11 @@ def _retrieval_options(command: Callable[..., None]) -> Callable[..., None]:
             type=click.Path(path_type=Path),
             help="Keep the vectors in this file, so that a second run takes seconds.",
         ),
-        click.option("--baselines", is_flag=True, help="Also plain FTS5: porter, stop words, OR, by rank."),
+        click.option(
+            "--baselines",
+            is_flag=True,
+            help="Also plain FTS5 and the full context; with vectors dense, mem0's formula and chunk RAG.",
+        ),
         click.option(
             "--out",
             type=click.File("w", encoding="utf-8"),
@@ -738,6 +775,27 @@ def bench_longmemeval(data: Path, **options: Any) -> None:
     _bench_retrieval(read_longmemeval(data), gold_facts=False, **options)
 
 
+@bench.command("synthetic", epilog=_example("memlite bench synthetic --no-vectors"))
+@click.option("--vectors/--no-vectors", default=True, help="With the installed embedder, or by words alone.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object, with the questions that it gets wrong.")
+@_answer_errors
+def bench_synthetic(vectors: bool, as_json: bool) -> None:
+    """How well search does on texts that come with memlite; exit code 1 where a group misses its floor."""
+    from memlite.bench import synthetic
+
+    tell = _progress() or (lambda line: None)
+    found = synthetic.report(synthetic.measure(None if vectors else False, tell))
+    if as_json:
+        click.echo(json.dumps(found, ensure_ascii=False))
+    else:
+        rows = [("", "n", *synthetic.MEASURES)]
+        for name, each in {**found["groups"], "all": found}.items():
+            rows.append((name, str(each["n"]), *(output.figure(each[measure]) for measure in synthetic.MEASURES)))
+        click.echo("\n".join(output.table(rows)))
+    if missed := synthetic.failures(found):
+        raise click.ClickException("\n".join(missed))
+
+
 def _bench_retrieval(
     collected: Collected,
     *,
@@ -750,28 +808,32 @@ def _bench_retrieval(
     out: TextIO | None,
     as_json: bool,
 ) -> None:
+    from tempfile import TemporaryDirectory
+
     from memlite.bench import retrieval
+    from memlite.bench.baselines import beside
 
     tell = _progress() or (lambda line: None)
     if only:
         collected = retrieval.part(collected, only)
-    answers, size = retrieval.measure(
-        collected, vectors=vectors, extract=extract, gold_facts=gold_facts, cache=cache, tell=tell
-    )
+    with TemporaryDirectory() as place:
+        kept = cache or Path(place) / "vectors.db"  # what memlite's run embeds, the baselines find here
+        answers, size = retrieval.measure(
+            collected, vectors=vectors, extract=extract, gold_facts=gold_facts, cache=kept, tell=tell
+        )
+        others, passages = beside(collected, kept if vectors else None, tell) if baselines else ({}, [])
     if out:
         out.writelines(json.dumps(retrieval.line(each), ensure_ascii=False) + "\n" for each in answers)
-    systems = {"memlite": answers}
-    if baselines:
-        systems["plain FTS5"] = retrieval.ask(collected, retrieval.plain_fts5(collected.haystacks), None, tell)
+    systems = {"memlite": answers, **others}
     reports = [
         {"system": name, **retrieval.report(collected, found, level), "bytes": size if name == "memlite" else None}
         for name, found in systems.items()
         for level in retrieval.LEVELS
     ]
     if as_json:
-        click.echo("\n".join(map(json.dumps, reports)))
+        click.echo("\n".join(map(json.dumps, [*reports, *passages])))
     else:
-        click.echo("\n".join(output.retrieval_lines(reports)))
+        click.echo("\n".join([*output.retrieval_lines(reports), "", *output.passage_lines(passages)]).rstrip())
 
 
 @bench.command("diff", epilog=_example("memlite bench diff before.jsonl after.jsonl"))

@@ -49,6 +49,17 @@ _PAST = (
     r"|will|'ll|won't|shall|going to|gonna|let's|(?:plan|plans|planning|want|hope|need|have) to|should|can|"
     r"could|would|soon)\b"
 )
+_NAMED_MONTH = (
+    r"jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
+    r"|nov(?:ember)?|dec(?:ember)?"
+)
+_ABSOLUTE = (
+    r"(?i)(?<![\w-])(?:(?P<y1>\d{4})-(?P<m1>\d{2})(?:-(?P<d1>\d{2}))?(?![\w-])"
+    rf"|(?P<m2>{_NAMED_MONTH})\.? (?:the )?(?P<d2>\d{{1,2}})(?:st|nd|rd|th)?,? (?P<y2>\d{{4}})\b"
+    rf"|(?P<d3>\d{{1,2}})(?:st|nd|rd|th)?(?: of)? (?P<m3>{_NAMED_MONTH})\.?,? (?P<y3>\d{{4}})\b"
+    rf"|(?P<m4>{_NAMED_MONTH})\.?,? (?:of )?(?P<y4>\d{{4}})\b"
+    r"|(?:in|during|of|since) (?P<y5>(?:19|20)\d\d)\b)"
+)
 _REPEATS = r"(?i)birthday|anniversary|\bborn\b|\bevery\b"
 
 
@@ -77,6 +88,24 @@ def resolve(text: str, observed_at: datetime) -> tuple[ResolvedDate, ...]:
             first, last, precision = days
             resolved.append(ResolvedDate(text[start:stop], first.isoformat(), last.isoformat(), precision))
     return tuple(resolved)
+
+
+def spans(text: str, now: datetime) -> tuple[tuple[date, date], ...]:
+    """The first and last days of all periods that a question names: "last summer", "in May 2023", "2023-05-11"."""
+    found = [(date.fromisoformat(each.start), date.fromisoformat(each.end)) for each in resolve(text, now)]
+    for match in re.finditer(_ABSOLUTE, text):
+        told = {name: value for name, value in match.groupdict().items() if value}
+        year = next(int(value) for name, value in told.items() if name.startswith("y"))
+        day = next((int(value) for name, value in told.items() if name.startswith("d")), None)
+        month = next((value for name, value in told.items() if name.startswith("m")), None)
+        with suppress(ValueError):  # "February 30th"
+            if month is None:
+                found.append((date(year, 1, 1), date(year, 12, 31)))
+                continue
+            number = int(month) if month.isdecimal() else _MONTHS.index(month[:3].lower()) + 1
+            first, last, _ = _months(year, number)
+            found.append((first, last) if day is None else (date(year, number, day), date(year, number, day)))
+    return tuple(found)
 
 
 def shown(found: ResolvedDate) -> str:

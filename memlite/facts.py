@@ -6,6 +6,7 @@ import json
 import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import date
 
 import apsw
 
@@ -139,6 +140,18 @@ def link(db: apsw.Connection, from_fact: int, to_fact: int, relation: str) -> No
         """,
         (from_fact, relation, to_fact),
     )
+
+
+def replacing(db: apsw.Connection, fact_id: int) -> str | None:
+    """The id of the fact that replaced this one, the last one where there were several."""
+    uid: str | None = db.execute(
+        """
+        SELECT f.uid FROM links l JOIN facts f ON f.id = l.from_fact
+        WHERE l.to_fact = ? AND l.relation = 'replaces' ORDER BY f.id DESC LIMIT 1
+        """,
+        (fact_id,),
+    ).get
+    return uid
 
 
 def rewrite(
@@ -295,6 +308,31 @@ def fetch(
             current=bool(row[23]),
         )
     return {id_: found[id_] for id_ in wanted if id_ in found}
+
+
+def extracted(db: apsw.Connection, ids: Iterable[int]) -> set[int]:
+    """Those of the facts that a model wrote."""
+    rows = db.execute(
+        "SELECT id FROM facts WHERE id IN (SELECT value FROM json_each(?)) AND model <> ''",
+        (json.dumps(list(ids)),),
+    )
+    return {id_ for (id_,) in rows}
+
+
+def days(db: apsw.Connection, ids: Iterable[int]) -> dict[int, tuple[date, date]]:
+    """The first and last day of what facts tell; of one without a date the day it was observed."""
+    rows = db.execute(
+        """
+        SELECT id, event_start, event_end, observed_at, observed_offset FROM facts
+        WHERE id IN (SELECT value FROM json_each(?))
+        """,
+        (json.dumps(list(ids)),),
+    )
+    found = {}
+    for id_, start, end, at, offset in rows:
+        seen = instants.day(at, offset)
+        found[id_] = (date.fromisoformat(start) if start else seen, date.fromisoformat(end) if end else seen)
+    return found
 
 
 def find(db: apsw.Connection, prefix: str, sql: str, bindings: Sequence[object]) -> list[tuple[int, str]]:

@@ -83,7 +83,9 @@ _CONNECTORS = _set("of the de da do dos das del della di du des van von der den 
 _NAME_VERBS = _set(
     "is was has had will would can could does did doesn didn isn wasn hasn won said got went came bought "
     "ate made took met saw found left felt told thought began became grew ran wrote spent lost built "
-    "taught also just now never still always often usually recently might must should"
+    "taught lent sold drew drove broke chose caught flew fell forgot gave grew heard held kept knew led paid "
+    "rode sang sent slept spoke swam threw won wore woke hid beat also just now never still always often usually "
+    "recently might must should"
 )
 _MONTHS = "january february march april may june july august september october november december"
 _WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday"

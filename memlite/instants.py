@@ -54,6 +54,11 @@ def local(milliseconds: int, offset: int = 0) -> datetime:
         return instant
 
 
+def day(milliseconds: int, offset: int = 0) -> date:
+    """The calendar day of a stored instant, in the offset it was given with."""
+    return local(milliseconds, offset).date()
+
+
 def optional(milliseconds: int | None, offset: int = 0) -> datetime | None:
     """`local` for a column that may be NULL."""
     return None if milliseconds is None else local(milliseconds, offset)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import dataclasses
 import json
 import os
 import time
@@ -20,6 +21,7 @@ from memlite import (
     batches,
     context,
     conversation,
+    dates,
     entities,
     facts,
     filters,
@@ -33,6 +35,7 @@ from memlite import (
     scopes,
     search,
     vectors,
+    why,
 )
 from memlite.db import Database
 from memlite.errors import InvalidInputError, ModelError
@@ -54,6 +57,7 @@ from memlite.records import (
     Scope,
     Skipped,
     Stats,
+    Why,
     WorkResult,
 )
 from memlite.search import Asked
@@ -75,6 +79,7 @@ _SWITCHED_OFF = (
     "`memlite work` learns from what is queued"
 )
 _EXTRACT = ("now", "later", "never")
+_NO_VECTORS = "this file has no vectors yet, so nothing is found by meaning; `memlite work` makes them"
 
 
 class Memory:
@@ -368,11 +373,11 @@ class Memory:
         """The best hits of a query as lines for a prompt, and nothing where nothing answers it.
 
         Each line is a fact or message with its day; behind a fact, if there is room, what was said. max_tokens: at
-        most so many, by an estimate that counts high. floor: the evidence asked for, in [0, 1], instead of the fitted
-        one; 0 returns whatever was found. What is remembered is data: show it to a model as such, not as instructions.
-        Raises InvalidInputError.
+        most so many, 1 to 1,000,000, by an estimate that counts high. floor: the evidence asked for, in [0, 1], instead
+        of the fitted one; 0 returns whatever was found. What is remembered is data: show it to a model as such, not as
+        instructions. Raises InvalidInputError.
         """
-        room = arguments.count("max_tokens", max_tokens)
+        room = arguments.count("max_tokens", max_tokens, arguments.MOST_TOKENS)
         least = None if floor is None else arguments.probability("floor", floor)
         hits = self.search(
             query, user_id=user_id, agent_id=agent_id, run_id=run_id, limit=context.MOST_HITS, filters=filters
@@ -381,6 +386,32 @@ class Memory:
         lines, shown = context.pack(hits if hits.evidence >= least else (), room)
         text = "\n".join(lines)
         return Context(text, tuple(shown), context.tokens(text), hits.evidence, least, hits.notes)
+
+    def why(
+        self,
+        id: str,
+        query: str,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        limit: int = 10,
+        filters: Mapping[str, Any] | None = None,
+        include: Collection[Literal["facts", "messages"]] = ("facts", "messages"),
+    ) -> Why:
+        """Why a fact or message does or does not come back when `search` is asked so, and what to do to see it.
+
+        id: of a fact or message, or enough of its beginning; one that nothing has is "not stored". Nothing is written.
+        Raises InvalidInputError, and NotFoundError where several ids begin so.
+        """
+        kinds = arguments.included(include)
+        count = arguments.count("limit", limit)
+        scope = self._ids(user_id, agent_id, run_id)
+        with self._asked(query, scope, filters, writes=False) as (db, asked):
+            no_vector = self._semantic.note or ("" if vectors.identity(db) else _NO_VECTORS)
+            given = why.Given(query, scope, kinds, count, no_vector)
+            found = why.answer(db, asked, id, self._place(db), given)
+            return dataclasses.replace(found, notes=(no_vector,) if no_vector else ())
 
     def _signals(self, query: str, *, user_id: str) -> dict[str, rank.Signals]:
         """What search knows of every candidate message of a query, by the caller's own id: for fitting the ranking."""
@@ -391,14 +422,18 @@ class Memory:
 
     @contextlib.contextmanager
     def _asked(
-        self, query: str, scope: Scope, conditions: Mapping[str, Any] | None
+        self, query: str, scope: Scope, conditions: Mapping[str, Any] | None, *, writes: bool = True
     ) -> Iterator[tuple[apsw.Connection, Asked | None]]:
-        """A query made ready, and the file at one moment; None where nobody has ever used the scope."""
+        """A query made ready, and the file at one moment; None where nobody has ever used the scope.
+
+        writes: whether a file without vectors may be told the embedder by this; if not, the query has no vector there.
+        """
         if not isinstance(query, str):
             raise InvalidInputError(f"query is a {type(query).__name__}, expected a text.")
         sql, bindings = _compile(conditions)
         read = read_query(query)
-        embedded = self._semantic.embed([read.text]) if query.strip() else None
+        asks = query.strip() and (writes or self._semantic.begun())
+        embedded = self._semantic.embed([read.text]) if asks else None
         with self._database.read() as db:
             reach, entity_reach = scopes.reach(db, scope), scopes.reach_of_entities(db, scope)
             if reach is None or entity_reach is None:
@@ -415,6 +450,7 @@ class Memory:
                     filter_sql=sql,
                     filter_bindings=bindings,
                     now=instants.now(),
+                    periods=dates.spans(read.text[:2000], instants.local(instants.now()).astimezone()),
                 ),
             )
 

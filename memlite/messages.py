@@ -42,7 +42,9 @@ class Place(NamedTuple):
 
     scope_id: int
     at: int
+    offset: int
     name: str
+    assistant: bool
     question: bool
     characters: int
     before: tuple[int, ...]
@@ -113,13 +115,15 @@ def places(db: apsw.Connection, ids: Iterable[int]) -> dict[int, Place]:
         id_: Place(
             scope,
             at,
+            offset,
             name,
+            assistant,
             question,
             length,
             tuple(filter(None, (before, before2))),
             tuple(filter(None, (after, after2))),
         )
-        for id_, scope, at, name, question, length, before, before2, after, after2 in rows
+        for id_, scope, at, offset, name, assistant, question, length, before, before2, after, after2 in rows
     }
 
 
@@ -133,8 +137,8 @@ def _beside(name: str, other: str, next_: str) -> str:
 _BEFORE = "max(id) FROM messages WHERE id < {}.id"
 _AFTER = "min(id) FROM messages WHERE id > {}.id"
 _PLACES = f"""
-    SELECT m.id, m.scope_id, m.observed_at, m.name, rtrim(m.content) GLOB '*[?？]', length(m.content),
-           before.id, before2.id, after.id, after2.id
+    SELECT m.id, m.scope_id, m.observed_at, m.observed_offset, m.name, m.role = 'assistant',
+           rtrim(m.content) GLOB '*[?？]', length(m.content), before.id, before2.id, after.id, after2.id
     FROM json_each(?) wanted JOIN messages m ON m.id = wanted.value
     {_beside("before", "m", _BEFORE)}{_beside("before2", "before", _BEFORE)}
     {_beside("after", "m", _AFTER)}{_beside("after2", "after", _AFTER)}

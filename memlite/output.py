@@ -11,7 +11,20 @@ from pathlib import Path
 from typing import Any
 
 from memlite.entities import UNKNOWN
-from memlite.records import AddResult, Entity, Event, Explain, Fact, Hit, Message, NamedEntity, Receipt, Scope, Stats
+from memlite.records import (
+    AddResult,
+    Entity,
+    Event,
+    Explain,
+    Fact,
+    Hit,
+    Message,
+    NamedEntity,
+    Receipt,
+    Scope,
+    Stats,
+    Why,
+)
 
 _ID = 8  # characters of an id shown to people; any unique prefix is accepted back
 _LINE = 300  # characters of a text in a list; `memlite show` has all of it
@@ -104,20 +117,42 @@ def hit_lines(hit: Hit) -> list[str]:
     who = f"{hit.record.name or hit.record.role}: " if isinstance(hit.record, Message) else ""
     lines = [f"{hit.score:.3f}  {hit.kind:<7}  {short(hit.id)}  {who}{_one_line(hit.text)}"]
     if hit.explain:
-        semantic = "off" if hit.explain.semantic is None else f"{hit.explain.semantic:.2f}"
-        parts = [f"meaning {semantic}", f"words {hit.explain.keyword:.2f}", f"names {hit.explain.entity:.2f}"]
-        around, session = (hit.explain.parts[name][0] for name in ("around", "session"))
-        if isinstance(hit.record, Message) or hit.sources:
-            parts.append(f"with what stands around {around:.2f}; session {session:.2f}")
-        if hit.explain.exact:
-            parts.append(f"exact {hit.explain.exact:.2f}")
-        if hit.explain.words:
-            parts.append("matched " + ", ".join(hit.explain.words))
-        if hit.explain.entities:
-            parts.append("about " + ", ".join(hit.explain.entities))
-        lines.append("       " + "; ".join(parts))
+        lines.append(_explained(hit.explain, in_talk=isinstance(hit.record, Message) or bool(hit.sources)))
         lines += [f"       from {message_line(source)}" for source in hit.sources]
     return lines
+
+
+def why_lines(why: Why) -> list[str]:
+    """Why a fact or message did or did not come back, and under it what it is and how it was scored."""
+    lines = [f"{why.verdict}: {plain(' '.join(why.reason.split()))}"]
+    if why.text:
+        lines.append(f"       {why.kind}  {short(why.id)}  {_one_line(why.text)}")
+    if why.score is not None and why.explain:
+        lines.append(f"       candidate {why.rank} of {why.candidates}, score {why.score:.3f}")
+        lines.append(_explained(why.explain, in_talk=why.kind == "message"))
+    if why.evidence is not None and why.floor is not None:
+        lines.append(f"       evidence that anything answers {why.evidence:.2f}, floor {why.floor:.2f}")
+    if why.last and why.last_score is not None and why.last != why.id:
+        apart = "; ".join(f"{name} {odds:+.2f}" for name, odds in why.apart.items())
+        behind = f", in log-odds: {apart}" if apart else ""
+        lines.append(f"       against the last hit, {short(why.last)} with {why.last_score:.3f}{behind}")
+    return lines
+
+
+def _explained(explain: Explain, *, in_talk: bool) -> str:
+    """The parts of a score in words. in_talk: something was said around it."""
+    semantic = "off" if explain.semantic is None else f"{explain.semantic:.2f}"
+    parts = [f"meaning {semantic}", f"words {explain.keyword:.2f}", f"names {explain.entity:.2f}"]
+    if in_talk:
+        around, session = (explain.parts[name][0] for name in ("around", "session"))
+        parts.append(f"with what stands around {around:.2f}; session {session:.2f}")
+    if explain.exact:
+        parts.append(f"exact {explain.exact:.2f}")
+    if explain.words:
+        parts.append("matched " + ", ".join(explain.words))
+    if explain.entities:
+        parts.append("about " + ", ".join(explain.entities))
+    return "       " + "; ".join(parts)
 
 
 def event_line(event: Event) -> str:
@@ -174,22 +209,53 @@ def table(rows: Iterable[Sequence[str]]) -> list[str]:
 
 
 def retrieval_lines(reports: Iterable[Mapping[str, Any]]) -> list[str]:
-    """How well systems found their evidence: the totals of each level, then every type of question."""
+    """How well systems found their evidence, at each level: the totals, then every type of question.
+
+    The first system's row has the name of the type, those of the others stand below it.
+    """
     shown = ("any@1", "any@5", "any@10", "frac@10", "all@10", "mrr")
-    lines = []
+    levels: dict[str, list[Mapping[str, Any]]] = {}
     for report in reports:
-        low, high = report["any@10_interval"]
-        speed = f"p50 {report['p50_ms']} ms, p95 {report['p95_ms']} ms, {report['tokens']} tokens in ten hits"
-        size = f", {report['bytes'] / 1e6:.1f} MB" if report["bytes"] else ""
-        lines.append(f"{report['system']}, {report['set']}, {report['level']}s: {speed}{size}")
-        rows = [("", "n", *shown)]
-        for name, each in {"all": report, **report["types"]}.items():
-            rows.append((name, str(each["n"]), *(f"{100 * each[part]:.1f}" if each["n"] else "-" for part in shown)))
-        lines += [*table(rows), f"any@10 between {100 * low:.1f} and {100 * high:.1f} (95 %)"]
-        if report["return_rate"] is not None and report["abstain_rate"] is not None:
-            returned = f"{100 * report['return_rate']:.0f} % of the answerable"
-            lines.append(f"above the floor: {returned}, {100 * (1 - report['abstain_rate']):.0f} % of the others")
-        lines.append("")
+        levels.setdefault(report["level"], []).append(report)
+    lines = []
+    for beside in levels.values():
+        rows: list[tuple[str, ...]] = [(beside[0]["system"], "n", *shown)]
+        for type_ in ("all", *beside[0]["types"]):
+            for report in beside:
+                each = report if type_ == "all" else report["types"][type_]
+                name = type_ if report is beside[0] else f"  {report['system']}"
+                figures = (f"{100 * each[part]:.1f}" if each["n"] else "-" for part in shown)
+                rows.append((name, str(each["n"]), *figures))
+        lines += [*map(_cost_line, beside), *table(rows), *map(_certainty_line, beside), ""]
+    return lines[:-1]
+
+
+def _cost_line(report: Mapping[str, Any]) -> str:
+    speed = f"p50 {report['p50_ms']} ms, p95 {report['p95_ms']} ms, {report['tokens']} tokens in ten hits"
+    size = f", {report['bytes'] / 1e6:.1f} MB" if report["bytes"] else ""
+    return f"{report['system']}, {report['set']}, {report['level']}s: {speed}{size}"
+
+
+def _certainty_line(report: Mapping[str, Any]) -> str:
+    low, high = report["any@10_interval"]
+    line = f"{report['system']}: any@10 between {100 * low:.1f} and {100 * high:.1f} (95 %)"
+    if report["return_rate"] is None or report["abstain_rate"] is None:
+        return line
+    returned = f"{100 * report['return_rate']:.0f} % of the answerable"
+    return f"{line}; above the floor: {returned}, {100 * (1 - report['abstain_rate']):.0f} % of the others"
+
+
+def passage_lines(reports: Sequence[Mapping[str, Any]]) -> list[str]:
+    """How much of the evidence is in what systems hand out whole, at each level."""
+    shown = ("any", "frac", "all")
+    lines = []
+    for level in dict.fromkeys(report["level"] for report in reports):
+        rows: list[tuple[str, ...]] = [(f"all that is returned, {level}s", "n", *shown, "tokens")]
+        for report in reports:
+            if report["level"] == level:
+                shares = (f"{100 * report[part]:.1f}" if report["n"] else "-" for part in shown)
+                rows.append((report["system"], str(report["n"]), *shares, str(report["tokens"])))
+        lines += [*table(rows), ""]
     return lines[:-1]
 
 

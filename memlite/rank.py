@@ -16,12 +16,18 @@ from memlite import weights
 
 BESIDE = (0.7, 0.35)  # what a query term counts that stands one or two messages away, against 1 in the message itself
 HALF_WORDS = 8.0  # sum of idf at which words are half a perfect match
+SEEN, RARE = 20, 0.01  # what is believed of a word before any text is seen
 SESSION = 3  # best candidates of a session that lift the others in it
 LONGEST = 500  # characters from which a longer text says no more
 FACT_LENGTH = 60  # characters: what a fact counts as long as, since the weight of length is a message's
 
 # Log-odds that were set by hand: the sets that the others are fitted on name no entities and quote nothing.
-BY_HAND = {"entity": 1.5, "exact": 4.0}
+# An assistant's long answers are half as likely what is looked for as a user's words (lessons of BEAM-100K: any@10 68.5
+# at half weight, 61.1 at full).
+BY_HAND = {"entity": 1.5, "exact": 4.0, "assistant": math.log(0.5)}
+# What the match of a fact says for its message that a model extracted; a fact that was given counts 1. The weights are
+# fitted on given facts, which stand where people saw something worth knowing.
+EXTRACTED = 0.5
 _NO_PARTS = ("bias", "floor")
 
 
@@ -51,7 +57,8 @@ class Signals:
     semantic, keyword: cosine, and the share of the query's words (by idf) in its own text.
     near, around: the same of the messages around it (`around`: together with its own).
     words: how much the words say, own and around. session: how well its session's best candidates match, against the
-    best session's. speaker: the query names who said it. question: it is one. fact_semantic, fact_keyword: of the best
+    best session's. speaker: the query names who said it. question: it is one. when: the query names a time, and it was
+    said or happened then. assistant: how long it is, if an assistant said it. fact_semantic, fact_keyword: of the best
     fact learnt from it.
     """
 
@@ -64,7 +71,9 @@ class Signals:
     session: float = 0.0
     speaker: float = 0.0
     question: float = 0.0
+    when: float = 0.0
     length: float = 0.0
+    assistant: float = 0.0
     fact_semantic: float = 0.0
     fact_keyword: float = 0.0
     entity: float = 0.0
@@ -109,11 +118,12 @@ def bits(held: int) -> tuple[int, ...]:
 
 
 def idf(rows: int, containing: int) -> float:
-    """Inverse document frequency, never below 0: log(1 + (N - n + 0.5) / (n + 0.5)), as in Lucene's BM25.
+    """Inverse document frequency, never below 0: log of 1 / the expected share of texts with the word.
 
-    FTS5's own is 0 for a word in half of the texts, which in a store of three facts is every word.
+    The share is estimated as if SEEN more texts had been seen, of which a share RARE holds it (the mean of a beta
+    distribution): in a store of three facts every word is in a third of them, and says no less than in a large one.
     """
-    return math.log(1.0 + max(rows - containing + 0.5, 0.0) / (containing + 0.5))
+    return max(0.0, math.log((rows + SEEN) / (containing + SEEN * RARE)))
 
 
 def length(characters: int) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol, overload
+from typing import Any, Literal, Protocol, overload
 
 Metadata = Mapping[str, Any]
 
@@ -225,6 +225,53 @@ class Context:
     tokens: int
     evidence: float
     floor: float
+    notes: tuple[str, ...] = ()
+
+
+Verdict = Literal[
+    "not stored",
+    "deleted",
+    "replaced",
+    "expired",
+    "archived",
+    "other scope",
+    "filtered",
+    "not nominated",
+    "shown by a fact",
+    "twin",
+    "past the limit",
+    "below the floor",
+    "returned",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """Why a fact or message did or did not come back for a query. reason: what was found, and what to do to see it.
+
+    instead: the id of what replaced it or came for it. rank: its place, from 1, among the `candidates` of the search,
+    with what is not returned because an equal text or a fact comes for it. last, last_score: the last hit returned.
+    apart: the parts of the score that differ most from that hit's, in log-odds, below 0 where it falls behind; none
+    where one of the two is the query itself. evidence, floor: see Hits; "below the floor" is a hit of `search` that
+    `context` does not return. What was not asked, as the rank of a deleted fact, is None or 0.
+    """
+
+    id: str
+    query: str
+    verdict: Verdict
+    reason: str
+    kind: str = ""
+    text: str = ""
+    instead: str | None = None
+    rank: int | None = None
+    candidates: int = 0
+    score: float | None = None
+    explain: Explain | None = None
+    last: str | None = None
+    last_score: float | None = None
+    apart: Mapping[str, float] = field(default_factory=dict)
+    evidence: float | None = None
+    floor: float | None = None
     notes: tuple[str, ...] = ()
 
 

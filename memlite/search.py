@@ -8,10 +8,11 @@ import operator
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 
 import apsw
 
-from memlite import entities, facts, messages, rank, vectors
+from memlite import entities, facts, instants, messages, rank, vectors
 from memlite.records import Explain, Fact, Hit, Message
 from memlite.scopes import Reach
 from memlite.words import Query, fold, match_expression, unquoted
@@ -42,7 +43,10 @@ LANES = {"facts": FACTS, "messages": MESSAGES}
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A query with everything computed from it before the file is read."""
+    """A query with everything computed from it before the file is read.
+
+    periods: the first and last days of the times that it names.
+    """
 
     query: Query
     digest: str
@@ -52,6 +56,7 @@ class Asked:
     filter_sql: str
     filter_bindings: Sequence[object]
     now: int
+    periods: Sequence[tuple[date, date]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +78,34 @@ class Ranked:
     signals: rank.Signals
 
 
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """All candidates, best first, and those that are returned, each with the row ids of all that it stands for."""
+
+    named: list[entities.Mentioned]
+    pool: int
+    nominated: Candidates
+    ranked: list[Ranked]
+    chosen: list[Ranked]
+    twins: dict[tuple[str, int], list[int]]
+    evidence: float
+
+
 def find(
     db: apsw.Connection, asked: Asked, include: Collection[str], limit: int, explain: bool
 ) -> tuple[list[Hit], float]:
     """The best hits, best first, and how probable it is that one answers: a message only where no returned fact cites
     it, twins as one.
     """
+    found = ranking(db, asked, include, limit)
+    return _hits(db, asked, found, explain), found.evidence
+
+
+def ranking(db: apsw.Connection, asked: Asked, include: Collection[str], limit: int) -> Ranking:
+    """Every candidate with its score, and the first `limit` hits among them."""
     named = _named_entities(db, asked)
-    nominated = candidates(db, asked, include, max(POOL, 2 * limit), named)
+    pool = max(POOL, 2 * limit)
+    nominated = candidates(db, asked, include, pool, named)
     ranked = [
         Ranked(kind, id_, rank.score(signals, vectors=asked.vector is not None), signals)
         for kind, found in nominated.signals.items()
@@ -91,7 +116,8 @@ def find(
     # Facts before messages and new before old where the score is the same: the order never depends on chance.
     ranked.sort(key=lambda r: (-r.score, r.kind, -r.id))
     evidence = rank.evidence(ranked[0].signals, vectors=asked.vector is not None) if ranked else 0.0
-    return _hits(db, asked, nominated, ranked, named, limit, explain), evidence
+    chosen, twins = choose(ranked, nominated, limit)
+    return Ranking(named, pool, nominated, ranked, chosen, twins, evidence)
 
 
 def candidates(
@@ -115,11 +141,14 @@ def candidates(
             if id_ in told and (id_ not in best or rank.match(found[fact_id]) > rank.match(found[best[id_]])):
                 best[id_] = fact_id
     alone = dict(found)
+    extracted = facts.extracted(db, best.values())
     vectors_on = asked.vector is not None
     for id_, fact_id in best.items():
         signals, fact = told[id_], alone[fact_id]
-        signals.fact_semantic, signals.fact_keyword = fact.semantic, fact.keyword
+        trust = rank.EXTRACTED if fact_id in extracted else 1.0
+        signals.fact_semantic, signals.fact_keyword = trust * fact.semantic, trust * fact.keyword
         signals.entity, signals.exact = max(signals.entity, fact.entity), max(signals.exact, fact.exact)
+        signals.when = max(signals.when, fact.when)
         if not found[fact_id].same and (
             rank.score(signals, vectors=vectors_on) > rank.score(found[fact_id], vectors=vectors_on)
         ):
@@ -136,13 +165,16 @@ def _facts(
 ) -> dict[int, rank.Signals]:
     """The facts that vectors, words and entities nominate."""
     terms = _terms(db, asked, FACTS)
-    found = {id_: rank.Signals() for id_ in (*_by_vector(db, asked, FACTS, pool), *_by_words(db, asked, FACTS, pool))}
+    found = {id_: rank.Signals() for id_ in (*by_vector(db, asked, FACTS, pool), *_by_words(db, asked, FACTS, pool))}
     for entity in named:
         for id_ in _by_entity(db, asked, entity.id, pool):
             signals = found.setdefault(id_, rank.Signals())
             signals.entity = min(1.0, signals.entity + rank.entity_weight(entity.facts))
     _match(db, asked, FACTS, terms, found, hashes)
     best = max(map(rank.match, found.values()), default=0.0) or 1.0
+    if asked.periods:
+        for id_, (first, last) in facts.days(db, found).items():
+            found[id_].when = float(_meets(asked, first, last))
     for signals in found.values():
         signals.around = signals.keyword
         signals.words = terms.weight(signals.terms)
@@ -165,9 +197,9 @@ def _messages(
     """
     terms = _terms(db, asked, MESSAGES)
     sources = {id_ for ids in cited.values() for id_ in ids}
-    ids = set(_shown(db, asked, MESSAGES, sources))
+    ids = set(shown(db, asked, MESSAGES, sources))
     if nominate:
-        ids |= {*_by_vector(db, asked, MESSAGES, pool), *_by_words(db, asked, MESSAGES, pool)}
+        ids |= {*by_vector(db, asked, MESSAGES, pool), *_by_words(db, asked, MESSAGES, pool)}
     found = {id_: rank.Signals() for id_ in ids}
     _match(db, asked, MESSAGES, terms, found, hashes)
     own = dict(found)
@@ -175,7 +207,7 @@ def _messages(
     if nominate:
         first = sorted(found, key=lambda id_: -rank.match(found[id_]))[:BEST]
         beside = {other for id_ in first for other in (*places[id_].before[:1], *places[id_].after[:1])} - set(found)
-        more = {id_: rank.Signals() for id_ in _shown(db, asked, MESSAGES, beside)}
+        more = {id_: rank.Signals() for id_ in shown(db, asked, MESSAGES, beside)}
         _match(db, asked, MESSAGES, terms, more, hashes)
         found |= more
         places |= messages.places(db, more)
@@ -183,6 +215,13 @@ def _messages(
     _look_up(db, asked, MESSAGES, terms, around)
     _surround(asked, terms, found, own, places)
     return found
+
+
+def by_itself(db: apsw.Connection, asked: Asked, lane: Lane, id_: int) -> rank.Signals:
+    """The signals of one text by itself, nominated or not."""
+    signals = rank.Signals()
+    _match(db, asked, lane, _terms(db, asked, lane), {id_: signals}, {})
+    return signals
 
 
 def _match(
@@ -240,7 +279,16 @@ def _surround(
         signals.session = strength.get(sessions[id_], 0.0) / best
         signals.speaker = float(place.name in named)
         signals.question = float(place.question)
+        if asked.periods:
+            day = instants.day(place.at, place.offset)
+            signals.when = float(_meets(asked, day, day))
+        signals.assistant = rank.length(place.characters) if place.assistant else 0.0
         signals.length = rank.length(place.characters)
+
+
+def _meets(asked: Asked, first: date, last: date) -> bool:
+    """Whether what was from `first` to `last` was at a time that the query names."""
+    return any(first <= end and begin <= last for begin, end in asked.periods)
 
 
 def _sessions(places: Mapping[int, messages.Place]) -> dict[int, int]:
@@ -305,7 +353,7 @@ def _by_words(db: apsw.Connection, asked: Asked, lane: Lane, pool: int) -> list[
     return [id_ for (id_,) in rows]
 
 
-def _by_vector(db: apsw.Connection, asked: Asked, lane: Lane, pool: int) -> list[int]:
+def by_vector(db: apsw.Connection, asked: Asked, lane: Lane, pool: int) -> list[int]:
     """The nearest visible rows. Rows the index cannot tell are past are dropped after it, and more are asked for."""
     if asked.vector is None:
         return []
@@ -313,9 +361,9 @@ def _by_vector(db: apsw.Connection, asked: Asked, lane: Lane, pool: int) -> list
     k = pool
     while True:
         ids = [id_ for id_, _ in vectors.nearest(db, lane.kind, asked.vector, asked.reach.keys, k, asked.now, within)]
-        shown = _shown(db, asked, lane, ids)
-        if len(shown) >= pool or len(ids) < k or k >= vectors.MOST:
-            return [id_ for id_ in ids if id_ in shown][:pool]
+        visible = shown(db, asked, lane, ids)
+        if len(visible) >= pool or len(ids) < k or k >= vectors.MOST:
+            return [id_ for id_ in ids if id_ in visible][:pool]
         k *= 4
 
 
@@ -345,7 +393,7 @@ def _filtered(asked: Asked, lane: Lane) -> tuple[str, Sequence[object]]:
     return sql, (*asked.reach.bindings, *asked.filter_bindings)
 
 
-def _shown(db: apsw.Connection, asked: Asked, lane: Lane, ids: Collection[int]) -> set[int]:
+def shown(db: apsw.Connection, asked: Asked, lane: Lane, ids: Collection[int]) -> set[int]:
     """Those of the rows that may be hits, filters included."""
     alias = lane.alias
     rows = db.execute(
@@ -381,18 +429,8 @@ def _possible_names(text: str) -> list[str]:
     return [name for name in runs if name]
 
 
-def _hits(
-    db: apsw.Connection,
-    asked: Asked,
-    nominated: Candidates,
-    ranked: list[Ranked],
-    named: Sequence[entities.Mentioned],
-    limit: int,
-    explain: bool,
-) -> list[Hit]:
-    source_ids = nominated.sources
-    chosen, twins = _choose(ranked, source_ids, nominated.hashes, limit)
-
+def _hits(db: apsw.Connection, asked: Asked, found: Ranking, explain: bool) -> list[Hit]:
+    source_ids, chosen, twins = found.nominated.sources, found.chosen, found.twins
     shown_facts = [id_ for r in chosen if r.kind == "fact" for id_ in twins[r.kind, r.id]]
     mentions = entities.of_facts(db, json.dumps(shown_facts))
     fact_records = facts.fetch(db, shown_facts, mentions, asked.reach.sql, asked.reach.bindings)
@@ -417,22 +455,20 @@ def _hits(
                 score=r.score,
                 record=record,
                 sources=tuple(message_records[id_] for id_ in sources),
-                explain=_explain(asked, r, record, named) if explain else None,
+                explain=explained(asked, r, record, found.named) if explain else None,
             )
         )
     return hits
 
 
-def _choose(
-    ranked: list[Ranked],
-    source_ids: dict[int, list[int]],
-    hashes: dict[vectors.Kind, dict[int, str]],
-    limit: int,
+def choose(
+    ranked: list[Ranked], nominated: Candidates, limit: int
 ) -> tuple[list[Ranked], dict[tuple[str, int], list[int]]]:
     """The first `limit` candidates, equal texts counted once, without messages that a chosen fact cites.
 
     Returns them and, for each, the row ids of all candidates it stands for.
     """
+    source_ids, hashes = nominated.sources, nominated.hashes
     best: list[Ranked] = []
     twins: dict[tuple[str, int], list[int]] = {}
     first: dict[tuple[str, str], Ranked] = {}
@@ -463,7 +499,8 @@ def _hashes(db: apsw.Connection, lane: Lane, ids: list[int]) -> dict[int, str]:
     )
 
 
-def _explain(asked: Asked, r: Ranked, record: Fact | Message, named: Sequence[entities.Mentioned]) -> Explain:
+def explained(asked: Asked, r: Ranked, record: Fact | Message, named: Sequence[entities.Mentioned]) -> Explain:
+    """Why a candidate has its score."""
     signals = r.signals
     terms = asked.query.terms
     mentioned = {fold(entity.name) for entity in record.entities} if isinstance(record, Fact) else set()

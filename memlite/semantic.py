@@ -87,6 +87,11 @@ class Semantic:
         """What identifies the embedder of the vectors that `embed` returned."""
         return self._checked.probes if self._checked else b""
 
+    def begun(self) -> bool:
+        """Whether any embedder has ever made vectors for this file."""
+        with self._database.read() as db:
+            return vectors.identity(db) is not None
+
     def name(self) -> str | None:
         """The embedder's name, None while vectors are off."""
         return self.embedder.name if self.embedder and not self._off else None

@@ -20,6 +20,15 @@ _QUOTED = re.compile(r'"([^"]{2,200})"|“([^”]{2,200})”|«([^»]{2,200})»'
 
 _JOINERS = "'’-‐–—/,"  # punctuation inside ordinary words and between two of them
 
+# Letters that Unicode does not take apart, as people write them who do not have them; and the other way, in two.
+_PLAIN = str.maketrans(
+    {"ł": "l", "ø": "o", "đ": "d", "ð": "d", "ħ": "h", "ŧ": "t", "ı": "i", "ß": "ss", "æ": "ae", "œ": "oe", "þ": "th"}
+    | {"Ł": "L", "Ø": "O", "Đ": "D", "Ð": "D", "Ħ": "H", "Ŧ": "T", "ẞ": "SS", "Æ": "AE", "Œ": "OE", "Þ": "TH"}
+)
+_IN_TWO = str.maketrans(
+    {"ä": "ae", "ö": "oe", "ü": "ue", "ø": "oe", "å": "aa", "Ä": "Ae", "Ö": "Oe", "Ü": "Ue", "Ø": "Oe", "Å": "Aa"}
+)
+
 # English words that say how a question is built, not what it is about. Dropped unless nothing else is left.
 STOP_WORDS = frozenset(
     """a about above after again all also am an and any are as at be because been before being below between
@@ -60,7 +69,7 @@ def fold(name: str) -> str:
     """The form in which two names count as the same: case, accents, width and outer punctuation ignored."""
     bare = name.casefold()
     if not name.isascii():
-        decomposed = unicodedata.normalize("NFKD", name).casefold()
+        decomposed = unicodedata.normalize("NFKD", name).casefold().translate(_PLAIN)
         bare = "".join(ch for ch in decomposed if not unicodedata.combining(ch))
         # Recompose: without its combining marks Hangul would stay a string of single letters.
         bare = unicodedata.normalize("NFKC", bare)
@@ -72,7 +81,7 @@ def beside(text: str) -> str:
     """What is indexed beside a text; '' for most texts.
 
     Two-character pieces of every run without spaces, its last character alone as well, so that a prefix query
-    finds every single one; and the plain spelling of words written with ligatures or full-width letters.
+    finds every single one; and the plain spellings of words with ligatures, full-width letters, ł or ö.
     """
     plain = unicodedata.normalize("NFKC", text)
     pieces = [run[i : i + 2] for run in _RUN.findall(plain) for i in range(len(run))]
@@ -80,6 +89,10 @@ def beside(text: str) -> str:
         # "iPhone" inside a run without spaces, and what was written with a ligature or in full width.
         written = set(text.split())
         pieces += [word for word in _RUN.sub(" ", plain).split() if word not in written]
+    if not text.isascii():
+        for word in plain.split():
+            composed = unicodedata.normalize("NFC", word)
+            pieces += [other for table in (_PLAIN, _IN_TWO) if (other := composed.translate(table)) != composed]
     return " ".join(pieces)
 
 
@@ -93,7 +106,7 @@ def read_query(text: str) -> Query:
         phrase = _phrase(next(group for group in match.groups() if group))
         if phrase:
             exact[phrase] = terms[phrase] = None
-    for raw in text.split():
+    for raw in text.translate(_PLAIN).split():  # what is written otherwise is indexed in its plain spelling as well
         if len(terms) >= MAX_TERMS:
             break
         # Beyond the basic plane SQLite's idea of a letter is older than Python's: its tokenizer decides there.

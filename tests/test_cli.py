@@ -370,7 +370,7 @@ def test_a_foreign_file_is_exit_code_1_and_stays_as_it_was(
 
 
 READING = [["search", "tea"], ["list"], ["show", UNKNOWN], ["update", UNKNOWN, "--kind", "x"], ["delete", UNKNOWN],
-           ["history"], ["entities"], ["work"], ["reembed"], ["stats"]]  # fmt: skip
+           ["history"], ["entities"], ["work"], ["reembed"], ["stats"], ["why", UNKNOWN, "tea"]]  # fmt: skip
 
 
 @pytest.mark.parametrize("words", READING, ids=lambda words: words[0])

@@ -66,7 +66,16 @@ def test_tokens_are_counted_rather_high(text: str, least: int) -> None:
     assert context.tokens(text) >= least
 
 
-@pytest.mark.parametrize("wrong", [{"max_tokens": 0}, {"max_tokens": True}, {"floor": 2}, {"floor": "high"}])
+def test_a_context_may_be_as_long_as_a_models_window(memory: Memory) -> None:
+    memory.remember([f"Clara's walnut tree number {n} is {n} metres high." for n in range(30)], user_id="trees")
+    few = memory.context("How high is Clara's walnut tree?", user_id="trees", max_tokens=100, floor=0)
+    many = memory.context("How high is Clara's walnut tree?", user_id="trees", max_tokens=200_000, floor=0)
+    assert len(few.hits) < len(many.hits)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"max_tokens": 0}, {"max_tokens": 1_000_001}, {"max_tokens": True}, {"floor": 2}, {"floor": "high"}]
+)
 def test_a_wrong_budget_or_floor_is_refused(memory: Memory, wrong: dict[str, object]) -> None:
     with pytest.raises(InvalidInputError, match=next(iter(wrong))):
         memory.context("walnuts", user_id="u", **wrong)  # type: ignore[arg-type]

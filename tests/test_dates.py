@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlite.dates import resolve
+from memlite.dates import resolve, spans
 
 WEDNESDAY = datetime(2025, 5, 14, 12, tzinfo=timezone.utc)
 
@@ -166,3 +166,23 @@ def test_any_text_on_any_day_gives_ordered_days_in_their_own_words(text: str, ob
             "season": range(89, 92),
             "year": [364, 365],
         }[found.precision]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("What did Maria do on 3 June, 2023?", [("2023-06-03", "2023-06-03")]),
+        ("on the 3rd of June 2023", [("2023-06-03", "2023-06-03")]),
+        ("the plan of October 13, 2023", [("2023-10-13", "2023-10-13")]),
+        ("What was new in Feb. 2024?", [("2024-02-01", "2024-02-29")]),
+        ("How often in 2023?", [("2023-01-01", "2023-12-31")]),
+        ("What happened last summer?", [("2024-06-01", "2024-08-31")]),
+        ("2023-05-11 or 2023-06", [("2023-05-11", "2023-05-11"), ("2023-06-01", "2023-06-30")]),
+        ("February 30, 2023", []),
+        ("May I call 2023?", []),
+        ("room 2023, flight 2023-17-99", []),
+    ],
+)
+def test_the_periods_that_a_question_names(query: str, expected: list[tuple[str, str]]) -> None:
+    found = spans(query, datetime(2025, 3, 1, tzinfo=timezone.utc))
+    assert [(first.isoformat(), last.isoformat()) for first, last in found] == expected

@@ -200,6 +200,8 @@ def test_a_run_prints_one_object_a_system_and_level_and_can_be_compared(locomo: 
         ("memlite", "session", 2),
         ("plain FTS5", "turn", 2),
         ("plain FTS5", "session", 2),
+        ("full context", "turn", 2),
+        ("full context", "session", 2),
     ]
     assert reports[0]["set"] == "locomo"
     assert reports[0]["any@10"] == 1.0

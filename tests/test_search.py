@@ -290,6 +290,67 @@ def test_a_query_that_names_a_person_prefers_what_they_said(memory: Memory) -> N
     assert memory.search("What's Ann's day for chess?", user_id="u")[0].record.name == "Ann"
 
 
+@pytest.mark.parametrize(
+    "query", ["What did Ann bake in May 2023?", "What did Ann bake on 11 May, 2023?", "Ann baked 2023-05"]
+)
+def test_a_query_that_names_a_time_prefers_what_was_said_then(memory: Memory, query: str) -> None:
+    for day in ("2023-03-11", "2023-05-11", "2023-08-11", "2024-05-11"):
+        said = {"name": "Ann", "content": f"I baked bread number {day[2:4]}.{day[5:7]}."}
+        memory.add(said, user_id="u", run_id=day, extract="never", observed_at=f"{day}T23:30:00-05:00")
+    assert memory.search(query, user_id="u")[0].text == "I baked bread number 23.05."
+
+
+def test_a_query_that_names_a_time_prefers_what_happened_then(memory: Memory) -> None:
+    for day in ("2023-05-11", "2022-05-11", "2024-05-11"):
+        memory.remember({"text": f"Ann baked bread on {day}."}, user_id="u", observed_at="2024-06-01")
+    memory.remember({"text": "Ann baked bread once.", "observed_at": "2022-05-20"}, user_id="u")
+    texts = [hit.text for hit in memory.search("What bread did Ann bake in May 2022?", user_id="u")]
+    assert texts[0] == "Ann baked bread once."
+
+
+def test_the_words_of_a_user_count_more_than_an_assistants_long_answer(memory: Memory) -> None:
+    words = "The violin lesson is on Tuesday, and after it we practise in the old school hall until six o'clock."
+    for role, name in (("assistant", "Helper"), ("user", "Ann")):
+        memory.add(
+            {"role": role, "name": name, "content": f"{words} ({name})"}, user_id="u", extract="never", run_id=role
+        )
+    hits = memory.search("When is the violin lesson?", user_id="u", explain=True)
+    assert [hit.record.role for hit in hits] == ["user", "assistant"]  # type: ignore[union-attr]
+    assert hits[1].explain is not None
+    assert hits[1].explain.parts["assistant"][0] > 0
+
+
+def test_a_clear_hit_scores_much_in_a_small_store_as_well(meaning: Memory) -> None:
+    texts = ("Clara is allergic to walnuts.", "Ben plays the cello.", "The flat costs 900 euros.")
+    memory_hits = []
+    for size in (3, 60):
+        others = [f"Number {n} of the list is {2 * n}." for n in range(size - 3)]
+        meaning.remember([*texts, *others], user_id=f"u{size}")
+        memory_hits.append(meaning.search("What is Clara allergic to?", user_id=f"u{size}")[0])
+    few, many = memory_hits
+    assert few.text == many.text == texts[0]
+    assert few.score > many.score / 2
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("Ewa mieszka w Łodzi.", "lodzi"),
+        ("Ewa mieszka w Lodzi.", "Łodzi"),
+        ("Tromsø is cold.", "Tromso"),
+        ("Tromsø is cold.", "Tromsoe"),
+        ("Göran wohnt in Köln.", "Koeln"),
+        ("Göran wohnt in Köln.", "Koln"),
+        ("Die Straße ist lang.", "Strasse"),
+        ("Die Strasse ist lang.", "Straße"),
+        ("ma sœur", "soeur"),
+    ],
+)
+def test_a_word_is_found_in_its_other_spelling(memory: Memory, text: str, query: str) -> None:
+    memory.remember([text, "Something else is warm."], user_id="u")
+    assert [hit.text for hit in memory.search(query, user_id="u")] == [text]
+
+
 def test_a_term_in_very_many_rows_counts_as_in_few(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     memory.remember([f"Tea number {n} is green." for n in range(30)], user_id="u")
     memory.add(said(*(f"Ann: Tea {n}, green again." for n in range(30))), user_id="u", extract="never")

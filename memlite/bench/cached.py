@@ -22,6 +22,7 @@ class Cached:
         self._last: tuple[str | None, Sequence[float]] = (None, ())
         path.parent.mkdir(parents=True, exist_ok=True)
         self._db = apsw.Connection(str(path))
+        self._db.set_busy_timeout(30_000)  # another run may be writing
         self._db.execute("CREATE TABLE IF NOT EXISTS vectors(key BLOB PRIMARY KEY, vector BLOB NOT NULL) WITHOUT ROWID")
 
     def embed(self, texts: Sequence[str]) -> list[Sequence[float]]:

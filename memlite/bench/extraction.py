@@ -31,6 +31,7 @@ SAME_WORDS = 0.5  # token F1 from which two facts are one
 SAME_MEANING = 0.75  # cosine from which they are
 _WINDOW = 10  # earlier messages shown
 _KNOWN = 10  # known facts shown
+_RUN = 6  # cases that follow each other, with a limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,10 @@ class Case:
 
 
 def read_cases(path: Path, limit: int | None = None) -> list[Case]:
-    """The cases of a folder or file, `limit` of them spread evenly. Raises InvalidInputError."""
+    """The cases of a folder or file, `limit` of them: runs of neighbours, spread evenly. Raises InvalidInputError.
+
+    Neighbours, because an extractor keeps what it has evaluated of a conversation that goes on.
+    """
     if path.is_file():
         cases = [_case(each) for each in read_lines(path)]
     elif (path / "turns.jsonl").is_file() and (path / "facts.jsonl").is_file():
@@ -64,9 +68,10 @@ def read_cases(path: Path, limit: int | None = None) -> list[Case]:
         )
     if not cases:
         raise InvalidInputError(f"{path} holds no case")
-    if limit is not None and limit < len(cases):
-        cases = [cases[at * len(cases) // limit] for at in range(limit)]
-    return cases
+    if limit is None or limit >= len(cases):
+        return cases
+    runs = -(-limit // _RUN)
+    return [case for at in range(runs) for case in cases[at * len(cases) // runs :][:_RUN]][:limit]
 
 
 def write_case(request: ExtractionRequest, facts: Sequence[ExtractedFact]) -> str:

@@ -20,15 +20,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import apsw
-
 from memlite.bench import read_lines
 from memlite.bench.cached import Cached
 from memlite.embed import open_embedder
 from memlite.errors import InvalidInputError, ModelMissingError
 from memlite.memory import Memory
 from memlite.records import Embedder
-from memlite.words import read_query
 
 LEVELS = ("turn", "session")
 CUTS = (1, 5, 10)
@@ -345,41 +342,23 @@ Search = Callable[[Question, int], Found]
 
 
 def through(memory: Memory) -> Search:
-    """Search with memlite: the turns of its hits, a turn once, and the tokens of their texts (a word 1.3)."""
+    """Search with memlite: the turns of its hits, a turn once, and the tokens of their texts."""
 
     def search(question: Question, limit: int) -> Found:
         turns: dict[str, None] = {}
-        words = 0
         hits = memory.search(question.text, user_id=question.haystack, limit=limit)
         for hit in hits:
-            words += len(hit.text.split())
-            for message in hit.sources or (hit.record,):
+            for message in hit.sources[::-1] or (hit.record,):  # the newest says it, an earlier one whom it is about
                 turns[str(getattr(message, "caller_id", ""))] = None
-        return Found(question, list(turns), tokens=round(1.3 * words), returned=hits.evidence >= hits.floor)
+        size = tokens(hit.text for hit in hits)
+        return Found(question, list(turns), tokens=size, returned=hits.evidence >= hits.floor)
 
     return search
 
 
-def plain_fts5(haystacks: Sequence[Haystack]) -> Search:
-    """The control: one FTS5 table a haystack, porter, memlite's stop words, OR, order by rank."""
-    tables: dict[str, tuple[apsw.Connection, list[str]]] = {}
-    for haystack in haystacks:
-        table = apsw.Connection(":memory:")
-        table.execute("CREATE VIRTUAL TABLE t USING fts5(x, tokenize='porter unicode61')")
-        table.executemany("INSERT INTO t(x) VALUES (?)", [(f"{turn.speaker}: {turn.text}",) for turn in haystack.turns])
-        tables[haystack.id] = table, [turn.id for turn in haystack.turns]
-
-    def search(question: Question, limit: int) -> Found:
-        table, ids = tables[question.haystack]
-        query = " OR ".join(read_query(question.text).terms)
-        if not query:
-            return Found(question, returned=False)
-        found = table.execute("SELECT rowid, x FROM t WHERE t MATCH ? ORDER BY rank LIMIT ?", (query, limit))
-        rows: list[tuple[int, str]] = [(int(str(row)), str(text)) for row, text in found]
-        words = sum(len(text.split()) for _, text in rows)
-        return Found(question, [ids[row - 1] for row, _ in rows], tokens=round(1.3 * words), returned=bool(rows))
-
-    return search
+def tokens(texts: Iterable[str]) -> int:
+    """About how many tokens the texts are: a word counts 1.3."""
+    return round(1.3 * sum(len(text.split()) for text in texts))
 
 
 def ask(collected: Collected, search: Search, embedder: Embedder | None, tell: Callable[[str], None]) -> list[Found]:
@@ -422,15 +401,20 @@ def figures(answers: Sequence[Found], level: str) -> Figures:
     asked = [(found, right) for found, right in asked if right]
     if not asked:
         return Figures(0)
-    shares: dict[str, float] = {}
-    for k in CUTS:
-        hits = [(len(right & set(found[:k])), len(right)) for found, right in asked]
-        shares[f"any@{k}"] = sum(got > 0 for got, _ in hits) / len(hits)
-        shares[f"frac@{k}"] = sum(got / wanted for got, wanted in hits) / len(hits)
-        shares[f"all@{k}"] = sum(got == wanted for got, wanted in hits) / len(hits)
+    shares = {f"{name}@{k}": share for k in CUTS for name, share in held(asked, k).items()}
     first = [next((rank for rank, id_ in enumerate(found, 1) if id_ in right), 0) for found, right in asked]
     shares["mrr"] = sum(1 / rank for rank in first if rank) / len(first)
     return Figures(len(asked), shares, _wilson(shares["any@10"], len(asked)))
+
+
+def held(asked: Sequence[tuple[Sequence[str], frozenset[str]]], first: int | None = None) -> dict[str, float]:
+    """any, frac and all of what was found, best first, for what is right: of the `first`, or of everything found."""
+    hits = [(len(right & set(found[:first])), len(right)) for found, right in asked]
+    return {
+        "any": sum(got > 0 for got, _ in hits) / len(hits),
+        "frac": sum(got / wanted for got, wanted in hits) / len(hits),
+        "all": sum(got == wanted for got, wanted in hits) / len(hits),
+    }
 
 
 def _wilson(share: float, n: int, z: float = 1.96) -> tuple[float, float]:

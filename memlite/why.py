@@ -1,0 +1,308 @@
+"""Why a stored fact or message did or did not come back: the first true cause, found by asking as search asks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import apsw
+
+from memlite import arguments, entities, facts, history, instants, messages, rank, search, vectors
+from memlite.records import Fact, Message, Scope, Verdict, Why
+from memlite.search import Asked, Lane, Ranked, Ranking
+from memlite.words import unquoted
+
+PARTS = 3  # parts of the score that are compared with the last hit's
+MOST_WORDS = 8  # words of the query that a reason names
+LONGEST = 200  # characters of metadata that a reason quotes
+_CURRENT_ONLY = "a search returns only what is current; `memlite show` shows it all the same"
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What the search was given. no_vector: why its query could have none, "" where nothing speaks against one."""
+
+    query: str
+    scope: Scope
+    include: Collection[str]
+    limit: int
+    no_vector: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The fact or message that is asked about, with its row id."""
+
+    lane: Lane
+    row_id: int
+    record: Fact | Message
+
+
+class Cause(NamedTuple):
+    """A verdict in words. instead: the id of what came, or counts, in the target's place."""
+
+    verdict: Verdict
+    reason: str
+    instead: str | None = None
+
+
+def answer(db: apsw.Connection, asked: Asked | None, id: str, place: tuple[str, Sequence[object]], given: Given) -> Why:
+    """Why `id` did or did not come back. asked: None where nobody has ever used the scope.
+
+    id: of a fact or message, or enough of its beginning. place: the scopes (alias `s`) where it is looked for.
+    Raises InvalidInputError for what cannot be an id, NotFoundError where several begin so.
+    """
+    query = given.query.encode("utf-8", "replace").decode()
+    target = _find(db, id, place)
+    if target is None:
+        return _gone(db, id, place, query)
+    record = target.record
+    kept = Why(record.id, query, "returned", "", kind=target.lane.kind, text=record.text)
+    hidden = _past(db, target) or _elsewhere(asked, target, given)
+    if asked is None or hidden:
+        assert hidden  # what is stored has a scope, and that is another one where `asked` is None
+        return replace(kept, **hidden._asdict())
+    hidden = _filtered(db, asked, target, given)
+    if hidden:
+        return replace(kept, **hidden._asdict())
+    ranking = search.ranking(db, asked, given.include, given.limit)
+    with_vectors = asked.vector is not None
+    floor = rank.floor(vectors=with_vectors)
+    kept = replace(kept, candidates=len(ranking.ranked), evidence=ranking.evidence, floor=floor)
+    at = _position(ranking.ranked, target.lane.kind, target.row_id)
+    if at is None:
+        return replace(kept, **_not_nominated(db, asked, ranking, target, given)._asdict())
+    mine, last = ranking.ranked[at - 1], ranking.chosen[-1]
+    kept = replace(
+        kept,
+        rank=at,
+        score=mine.score,
+        explain=search.explained(asked, mine, record, ranking.named),
+        last=_uid(db, last),
+        last_score=last.score,
+        apart=_apart(mine.signals, last.signals, vectors=with_vectors),
+    )
+    return replace(kept, **_placed(db, asked, ranking, target, given, floor)._asdict())
+
+
+def _find(db: apsw.Connection, id: str, place: tuple[str, Sequence[object]]) -> Target | None:
+    """What an id or its beginning means, None where nothing visible begins so."""
+    prefix = arguments.id_prefix(id)
+    in_facts, in_messages = facts.find(db, prefix, *place), messages.find(db, prefix, *place)
+    if not in_facts + in_messages:
+        return None
+    row = arguments.only(id, "fact or message", in_facts + in_messages)
+    if row not in in_facts:
+        return Target(search.MESSAGES, row[0], messages.fetch(db, [row[0]])[row[0]])
+    named = entities.of_facts(db, json.dumps([row[0]]))
+    return Target(search.FACTS, row[0], facts.fetch(db, [row[0]], named, *place)[row[0]])
+
+
+def _gone(db: apsw.Connection, id: str, place: tuple[str, Sequence[object]], query: str) -> Why:
+    """What the history knows of an id that nothing stored has."""
+    known = history.find(db, arguments.id_prefix(id), *place)
+    if not known:
+        reason = (
+            f"no fact or message {id.strip()!r} is visible here, and the history knows no fact of that id; "
+            "`memlite list` shows the ids of facts"
+        )
+        return Why(id.strip(), query, "not stored", reason)
+    _, uid = arguments.only(id, "fact", [(0, uid) for uid in known])
+    event = history.of_fact(db, uid)[-1]
+    by = f" by {event.actor}" if event.actor else ""
+    reason = f"the fact was deleted on {event.at:%Y-%m-%d %H:%M}{by}, and what is deleted is gone for good; add it anew"
+    return Why(uid, query, "deleted", reason, kind="fact")
+
+
+def _past(db: apsw.Connection, target: Target) -> Cause | None:
+    """Why it is not current: of a message, that every fact learnt from it is past."""
+    lane = target.lane
+    current = f"SELECT {lane.condition} FROM {lane.table} {lane.alias} WHERE {lane.alias}.id = ?"
+    if db.execute(current, (target.row_id,)).get:
+        return None
+    if lane is search.FACTS:
+        cause = _past_fact(db, target.row_id)
+        return cause._replace(reason=f"it {cause.reason}; {_CURRENT_ONLY}")
+    learnt = [id_ for id_, _ in facts.fed_by(db, json.dumps([target.row_id]))]
+    versions = facts.owners(db, json.dumps(learnt))
+    causes = [_past_fact(db, id_) for id_ in learnt if id_ not in versions]
+    cause = min(causes, key=lambda cause: ("replaced", "expired", "archived").index(cause.verdict))
+    what = "the fact learnt from it" if len(causes) == 1 else f"the {len(causes)} facts learnt from it are past: one"
+    return cause._replace(reason=f"{what} {cause.reason}; {_CURRENT_ONLY}")
+
+
+def _past_fact(db: apsw.Connection, fact_id: int) -> Cause:
+    """Why a fact is past, for a sentence that begins with it."""
+    fact = facts.fetch(db, [fact_id], {})[fact_id]
+    by = facts.replacing(db, fact_id)
+    actions = {event.action for event in history.of_fact(db, fact.id)}
+    ended = fact.valid_to or fact.expires_at
+    on = f" on {ended:%Y-%m-%d %H:%M}" if ended else ""
+    if by or "SUPERSEDE" in actions:
+        return Cause("replaced", f"was replaced{on} by {by or 'a fact that was deleted since'}", by)
+    if "EXPIRE" in actions or (fact.expires_at and fact.expires_at <= instants.local(instants.now())):
+        return Cause("expired", f"expired{on}")
+    return Cause("archived", "was archived")
+
+
+def _elsewhere(asked: Asked | None, target: Target, given: Given) -> Cause | None:
+    """Why it is not in the scope that was searched."""
+    scope = target.record.scope
+    if asked and given.scope.given().items() <= scope.given().items():
+        return None
+    return Cause("other scope", f"it belongs to {scope}, and the search was in {given.scope}; search there to see it")
+
+
+def _filtered(db: apsw.Connection, asked: Asked, target: Target, given: Given) -> Cause | None:
+    """Why the conditions of the search leave it out."""
+    kinds = f"{target.lane.kind}s"
+    if kinds not in given.include:
+        return Cause("filtered", f"the search was for {' and '.join(given.include)} only; include {kinds} to see it")
+    if search.shown(db, asked, target.lane, [target.row_id]):
+        return None
+    metadata = json.dumps(dict(target.record.metadata), ensure_ascii=False)
+    shown = metadata if len(metadata) <= LONGEST else metadata[:LONGEST] + "…"
+    return Cause("filtered", f"its metadata, {shown}, does not meet the filter; change the filter or leave it out")
+
+
+def _placed(db: apsw.Connection, asked: Asked, ranking: Ranking, target: Target, given: Given, floor: float) -> Cause:
+    """What became of a candidate."""
+    kind = target.lane.kind
+    first = next(id_ for (of, id_), alike in ranking.twins.items() if of == kind and target.row_id in alike)
+    number = _position(ranking.chosen, kind, first)
+    hit = f"hit {number} of {len(ranking.chosen)}"
+    citing = _citing(ranking, (target.row_id, first)) if kind == "message" else None
+    if citing:
+        uid = _uid(db, citing)
+        reason = f"the fact {uid}, which was learnt from it, came back for it; include messages alone to see it itself"
+        return Cause("shown by a fact", reason, uid)
+    if number and first != target.row_id:
+        uid = _uid(db, ranking.chosen[number - 1])
+        return Cause("twin", f"{uid} says the same and came back for both as {hit}: equal texts are one hit", uid)
+    if number and ranking.evidence < floor:
+        reason = (
+            f"it came back as {hit}, but `context` returns nothing: the evidence, {ranking.evidence:.2f}, is below the "
+            f"floor, {floor:.2f}; a floor of 0 returns whatever is found"
+        )
+        return Cause("below the floor", reason)
+    if number:
+        return Cause("returned", f"it came back as {hit}")
+    ordered, _ = search.choose(ranking.ranked, ranking.nominated, len(ranking.ranked))
+    at = _position(ordered, kind, first)
+    if at is None:
+        later = "with a larger limit a fact learnt from it comes for it; include messages alone to see it itself"
+        return Cause("past the limit", f"the limit was {given.limit}; {later}")
+    enough = _enough(db, asked, target, given, at)
+    return Cause("past the limit", f"it would be hit {at}, and the limit was {given.limit}; {_limit(enough)}")
+
+
+def _not_nominated(db: apsw.Connection, asked: Asked, ranking: Ranking, target: Target, given: Given) -> Cause:
+    """What each lane was asked, and why it did not nominate the target."""
+    own = search.by_itself(db, asked, target.lane, target.row_id)
+    lanes = [
+        _word_lane(asked, own, ranking.pool),
+        _vector_lane(db, asked, target, ranking.pool, given),
+        _name_lane(db, ranking, target) if target.lane is search.FACTS else _beside_lane(ranking),
+    ]
+    known = target.row_id in ranking.nominated.signals[target.lane.kind]
+    put = "nothing speaks for it" if known else "neither words, meaning nor names put it forward"
+    enough = _enough(db, asked, target, given, 2 * given.limit)
+    advice = _limit(enough) if enough or own.terms else "ask in words that it has to see it"
+    return Cause("not nominated", f"{put}: {'; '.join(lanes)}; {advice}")
+
+
+def _word_lane(asked: Asked, own: rank.Signals, pool: int) -> str:
+    terms = [unquoted(term) for term in asked.query.terms]
+    if not terms:
+        return "the query has no word to look for"
+    held = [terms[at] for at in rank.bits(own.terms)]
+    if held:
+        return f"of the query's words it has {_listed(held)}, and {pool} others match better"
+    return f"it has none of the query's words ({_listed(terms)})"
+
+
+def _vector_lane(db: apsw.Connection, asked: Asked, target: Target, pool: int, given: Given) -> str:
+    if asked.vector is None:
+        return given.no_vector or "the query has no vector"
+    kind, id_ = target.lane.kind, target.row_id
+    nearest = search.by_vector(db, asked, target.lane, pool)
+    found = vectors.similarities(db, kind, asked.vector, [id_, *nearest[-1:]])
+    if id_ not in found:
+        return "it has no vector yet (run `memlite work`)"
+    if not nearest:
+        return f"the similarity of its vector is {found[id_]:.2f}"
+    end = found[nearest[-1]]
+    return f"the similarity of its vector is {found[id_]:.2f}, the {len(nearest)} nearest end at {end:.2f}"
+
+
+def _name_lane(db: apsw.Connection, ranking: Ranking, target: Target) -> str:
+    if not ranking.named:
+        return "the query names no entity that is known here"
+    mentioned = {id_ for (id_,) in db.execute("SELECT entity_id FROM mentions WHERE fact_id = ?", (target.row_id,))}
+    both = [entity.name for entity in ranking.named if entity.id in mentioned]
+    if both:
+        return f"it mentions {_listed(both)}, as {ranking.pool} newer facts do"
+    return f"it does not mention {_listed([entity.name for entity in ranking.named])}"
+
+
+def _beside_lane(ranking: Ranking) -> str:
+    return "no fact that was put forward cites it" + (
+        f", it stands beside none of the {search.BEST} best messages" if ranking.nominated.signals["message"] else ""
+    )
+
+
+def _enough(db: apsw.Connection, asked: Asked, target: Target, given: Given, start: int) -> int | None:
+    """A limit with which the target, or its twin, comes back: `start`, doubled until it does; None where none does."""
+    limit = min(start, arguments.MOST)
+    while True:
+        ranking = search.ranking(db, asked, given.include, limit)
+        if any(target.row_id in ranking.twins[r.kind, r.id] for r in ranking.chosen if r.kind == target.lane.kind):
+            return limit
+        if limit == arguments.MOST:
+            return None
+        limit = min(2 * limit, arguments.MOST)
+
+
+def _limit(enough: int | None) -> str:
+    if enough is None:
+        return f"no limit up to {arguments.MOST} shows it, so ask more precisely or narrow the scope"
+    return f"a limit of {enough} shows it"
+
+
+def _apart(mine: rank.Signals, last: rank.Signals, *, vectors: bool) -> dict[str, float]:
+    """The parts whose log-odds differ most from the last hit's, the largest difference first."""
+    if mine.same or last.same:  # a score of 1 that is not the sum of its parts
+        return {}
+    theirs = rank.parts(last, vectors=vectors)
+    apart = {
+        name: round(weight * (value - theirs[name][0]), 4)
+        for name, (value, weight) in rank.parts(mine, vectors=vectors).items()
+    }
+    return {name: apart[name] for name in sorted(apart, key=lambda name: -abs(apart[name]))[:PARTS] if apart[name]}
+
+
+def _citing(ranking: Ranking, message_ids: Collection[int]) -> Ranked | None:
+    """The returned fact that cites one of these messages."""
+    sources = ranking.nominated.sources
+    for r in ranking.chosen:
+        if r.kind == "fact" and any(
+            id_ in message_ids for twin in ranking.twins[r.kind, r.id] for id_ in sources.get(twin, ())
+        ):
+            return r
+    return None
+
+
+def _position(listed: Sequence[Ranked], kind: vectors.Kind, id_: int) -> int | None:
+    """The place of a candidate in a list, from 1."""
+    return next((at for at, r in enumerate(listed, 1) if (r.kind, r.id) == (kind, id_)), None)
+
+
+def _uid(db: apsw.Connection, r: Ranked) -> str:
+    uid: str = db.execute(f"SELECT uid FROM {r.kind}s WHERE id = ?", (r.id,)).get
+    return uid
+
+
+def _listed(words: Sequence[str]) -> str:
+    return ", ".join(words[:MOST_WORDS]) + (", …" if len(words) > MOST_WORDS else "")
