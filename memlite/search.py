@@ -165,7 +165,9 @@ def _facts(
 ) -> dict[int, rank.Signals]:
     """The facts that vectors, words and entities nominate."""
     terms = _terms(db, asked, FACTS)
-    found = {id_: rank.Signals() for id_ in (*by_vector(db, asked, FACTS, pool), *_by_words(db, asked, FACTS, pool))}
+    found = {
+        id_: rank.Signals() for id_ in (*by_vector(db, asked, FACTS, pool), *_by_words(db, asked, FACTS, terms, pool))
+    }
     for entity in named:
         for id_ in _by_entity(db, asked, entity.id, pool):
             signals = found.setdefault(id_, rank.Signals())
@@ -199,7 +201,7 @@ def _messages(
     sources = {id_ for ids in cited.values() for id_ in ids}
     ids = set(shown(db, asked, MESSAGES, sources))
     if nominate:
-        ids |= {*by_vector(db, asked, MESSAGES, pool), *_by_words(db, asked, MESSAGES, pool)}
+        ids |= {*by_vector(db, asked, MESSAGES, pool), *_by_words(db, asked, MESSAGES, terms, pool)}
     found = {id_: rank.Signals() for id_ in ids}
     _match(db, asked, MESSAGES, terms, found, hashes)
     own = dict(found)
@@ -337,10 +339,14 @@ def _look_up(db: apsw.Connection, asked: Asked, lane: Lane, terms: rank.Terms, i
                 terms.rows[id_] = terms.rows.get(id_, 0) | 1 << at
 
 
-def _by_words(db: apsw.Connection, asked: Asked, lane: Lane, pool: int) -> list[int]:
-    """The best rows by FTS5's BM25, ordered by FTS5 itself, so that filters apply before the cut and it stops early."""
+def _by_words(db: apsw.Connection, asked: Asked, lane: Lane, terms: rank.Terms, pool: int) -> list[int]:
+    """The best rows by FTS5's BM25, ordered by FTS5 itself, so that filters apply before the cut and it stops early.
+
+    A word that most texts hold ("user") nominates none, unless the query has no other: it would cost reading them all.
+    """
     if not asked.query.terms:
         return []
+    telling = tuple(term for term, idf in zip(asked.query.terms, terms.idf) if idf > rank.TELLING)
     words, alias = f"{lane.kind}_words", lane.alias
     rows = db.execute(
         f"""
@@ -348,7 +354,7 @@ def _by_words(db: apsw.Connection, asked: Asked, lane: Lane, pool: int) -> list[
         WHERE {words} MATCH ? AND {lane.condition} AND {asked.filter_sql}
         ORDER BY {words}.rank LIMIT ?
         """,
-        (match_expression(asked.query.terms, _scope_terms(asked, lane)), *asked.filter_bindings, pool),
+        (match_expression(telling or asked.query.terms, _scope_terms(asked, lane)), *asked.filter_bindings, pool),
     )
     return [id_ for (id_,) in rows]
 

@@ -351,6 +351,12 @@ def test_a_word_is_found_in_its_other_spelling(memory: Memory, text: str, query:
     assert [hit.text for hit in memory.search(query, user_id="u")] == [text]
 
 
+def test_a_word_in_nearly_all_texts_finds_them_only_where_it_is_the_whole_query(memory: Memory) -> None:
+    memory.remember([f"The user's number {n} is {n}." for n in range(60)] + ["The user's tea is green."], user_id="u")
+    assert [hit.text for hit in memory.search("user tea", user_id="u")] == ["The user's tea is green."]
+    assert len(memory.search("the user", user_id="u", limit=5)) == 5
+
+
 def test_a_term_in_very_many_rows_counts_as_in_few(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     memory.remember([f"Tea number {n} is green." for n in range(30)], user_id="u")
     memory.add(said(*(f"Ann: Tea {n}, green again." for n in range(30))), user_id="u", extract="never")
