@@ -17,7 +17,7 @@ from memlite import weights
 BESIDE = (0.7, 0.35)  # what a query term counts that stands one or two messages away, against 1 in the message itself
 HALF_WORDS = 8.0  # sum of idf at which words are half a perfect match
 SEEN, RARE = 20, 0.01  # what is believed of a word before any text is seen
-TELLING = math.log(2)  # idf from which a word tells texts apart: less than half of them hold it
+TELLING = 0.3  # idf from which a word tells texts apart: fewer than three of four hold it
 SESSION = 3  # best candidates of a session that lift the others in it
 LONGEST = 500  # characters from which a longer text says no more
 FACT_LENGTH = 60  # characters: what a fact counts as long as, since the weight of length is a message's
