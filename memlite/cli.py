@@ -288,6 +288,9 @@ def _print_added(result: AddResult, as_json: bool, nl: bool) -> None:
 @click.argument("query")
 @click.option("--limit", default=10, show_default=True, help="Most hits.")
 @click.option("--filter", "filter_", help='Conditions on metadata, as JSON: \'{"city": "Porto"}\'.')
+@click.option(
+    "--past", is_flag=True, help="Also what no longer holds; without it where QUERY says so: used to, before."
+)
 @click.option("--explain", is_flag=True, help="Show why each hit was chosen.")
 @click.option(
     "--include",
@@ -300,7 +303,7 @@ def _print_added(result: AddResult, as_json: bool, nl: bool) -> None:
 @_output_options
 @_db_option
 def search(
-    query: str, limit: int, filter_: str | None, explain: bool, include: str,
+    query: str, limit: int, filter_: str | None, past: bool, explain: bool, include: str,
     user_id: str | None, agent_id: str | None, run_id: str | None, as_json: bool, nl: bool, own_db: Path | None,
 ) -> None:  # fmt: skip
     """Find the facts and messages that answer QUERY (- reads stdin)."""
@@ -311,6 +314,7 @@ def search(
             limit=limit,
             filters=_json_option("filter", filter_),
             explain=explain or as_json or nl,
+            past=past or None,
             include=("facts", "messages") if include == "both" else (include,),  # type: ignore[arg-type]  # a Choice
         )
     _notes(hits.notes)
@@ -350,6 +354,9 @@ def context(
 @click.argument("id")
 @click.argument("query")
 @click.option("--limit", default=10, show_default=True, help="Most hits of the search.")
+@click.option(
+    "--past", is_flag=True, help="Also what no longer holds; without it where QUERY says so: used to, before."
+)
 @click.option("--filter", "filter_", help="Its conditions on metadata, as JSON.")
 @click.option(
     "--include",
@@ -362,7 +369,7 @@ def context(
 @_output_options
 @_db_option
 def why(
-    id: str, query: str, limit: int, filter_: str | None, include: str,
+    id: str, query: str, limit: int, filter_: str | None, past: bool, include: str,
     user_id: str | None, agent_id: str | None, run_id: str | None, as_json: bool, nl: bool, own_db: Path | None,
 ) -> None:  # fmt: skip
     """Say why the fact or message ID does or does not come back for QUERY (- reads stdin)."""
@@ -374,6 +381,7 @@ def why(
             limit=limit,
             filters=_json_option("filter", filter_),
             include=("facts", "messages") if include == "both" else (include,),  # type: ignore[arg-type]  # a Choice
+            past=past or None,
         )
     _notes(found.notes)
     _print(found, [found], lambda: output.why_lines(found), as_json, nl)

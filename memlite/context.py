@@ -44,8 +44,11 @@ def _line(hit: Hit) -> str:
 
 
 def _day(record: Fact | Message) -> str:
-    event = record.event_start if isinstance(record, Fact) else None
-    return event or f"{record.observed_at:%Y-%m-%d}"
+    if isinstance(record, Message):
+        return f"{record.observed_at:%Y-%m-%d}"
+    ended = record.valid_to or record.expires_at
+    over = "" if record.current else f", true until {ended:%Y-%m-%d}" if ended else ", no longer true"
+    return (record.event_start or f"{record.observed_at:%Y-%m-%d}") + over
 
 
 def _said(message: Message) -> str:

@@ -20,6 +20,9 @@ CURRENT = """
  AND (f.expires_at IS NULL OR f.expires_at > CAST(unixepoch('subsec') * 1000 AS INTEGER)))
 """
 
+# One that counts or once counted: not what an update rewrote, nor what was put away.
+KEPT = "(f.recorded_to IS NULL AND f.archived_at IS NULL)"
+
 
 @dataclass(frozen=True, slots=True)
 class NewFact:

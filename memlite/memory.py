@@ -343,16 +343,18 @@ class Memory:
         filters: Mapping[str, Any] | None = None,
         explain: bool = False,
         include: Collection[Literal["facts", "messages"]] = ("facts", "messages"),
+        past: bool | None = None,
     ) -> Hits:
         """The current facts and messages that answer a query, best first. Any text is a legal query.
 
         A scope sees everything that has all of its ids: user_id alone sees all of the user's agents and runs.
         filters: conditions on metadata (see `memlite.filters`). include: "facts", "messages" or both; a message
-        comes only where no returned fact cites it. Raises InvalidInputError.
+        comes only where no returned fact cites it. past: also facts that were replaced or have expired, and messages
+        that say only such; None: where the query asks for what was ("used to", "before"). Raises InvalidInputError.
         """
         kinds = arguments.included(include)
         count = arguments.count("limit", limit)
-        with self._asked(query, self._ids(user_id, agent_id, run_id), filters) as (db, asked):
+        with self._asked(query, self._ids(user_id, agent_id, run_id), filters, past=past) as (db, asked):
             if asked is None:
                 return Hits((), self._notes(False))
             found, evidence = search.find(db, asked, kinds, count, explain)
@@ -398,6 +400,7 @@ class Memory:
         limit: int = 10,
         filters: Mapping[str, Any] | None = None,
         include: Collection[Literal["facts", "messages"]] = ("facts", "messages"),
+        past: bool | None = None,
     ) -> Why:
         """Why a fact or message does or does not come back when `search` is asked so, and what to do to see it.
 
@@ -407,7 +410,7 @@ class Memory:
         kinds = arguments.included(include)
         count = arguments.count("limit", limit)
         scope = self._ids(user_id, agent_id, run_id)
-        with self._asked(query, scope, filters, writes=False) as (db, asked):
+        with self._asked(query, scope, filters, writes=False, past=past) as (db, asked):
             no_vector = self._semantic.note or ("" if vectors.identity(db) else _NO_VECTORS)
             given = why.Given(query, scope, kinds, count, no_vector)
             found = why.answer(db, asked, id, self._place(db), given)
@@ -422,7 +425,13 @@ class Memory:
 
     @contextlib.contextmanager
     def _asked(
-        self, query: str, scope: Scope, conditions: Mapping[str, Any] | None, *, writes: bool = True
+        self,
+        query: str,
+        scope: Scope,
+        conditions: Mapping[str, Any] | None,
+        *,
+        writes: bool = True,
+        past: bool | None = None,
     ) -> Iterator[tuple[apsw.Connection, Asked | None]]:
         """A query made ready, and the file at one moment; None where nobody has ever used the scope.
 
@@ -450,6 +459,7 @@ class Memory:
                     filter_sql=sql,
                     filter_bindings=bindings,
                     now=instants.now(),
+                    past=search.asks_for_past(read.text[:2000]) if past is None else past,
                     periods=dates.spans(read.text[:2000], instants.local(instants.now()).astimezone()),
                 ),
             )

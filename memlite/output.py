@@ -87,9 +87,15 @@ def fact_lines(fact: Fact) -> list[str]:
     if fact.expires_at:
         about.append(f"until {fact.expires_at:%Y-%m-%d %H:%M}")
     if not fact.current:
-        about.append("past")
+        about.append(_over(fact))
     lines = [f"{short(fact.id)}  {_one_line(fact.text)}"]
     return [*lines, f"          {'; '.join(about)}"] if about else lines
+
+
+def _over(fact: Fact) -> str:
+    """That a fact is past, and since when."""
+    ended = fact.valid_to or fact.expires_at
+    return f"past since {ended:%Y-%m-%d}" if ended else "past"
 
 
 def message_line(message: Message) -> str:
@@ -115,7 +121,8 @@ def added_lines(result: AddResult) -> list[str]:
 def hit_lines(hit: Hit) -> list[str]:
     """One hit with its score, and under it why it was chosen and which messages stand behind it."""
     who = f"{hit.record.name or hit.record.role}: " if isinstance(hit.record, Message) else ""
-    lines = [f"{hit.score:.3f}  {hit.kind:<7}  {short(hit.id)}  {who}{_one_line(hit.text)}"]
+    over = f" ({_over(hit.record)})" if isinstance(hit.record, Fact) and not hit.record.current else ""
+    lines = [f"{hit.score:.3f}  {hit.kind:<7}  {short(hit.id)}  {who}{_one_line(hit.text)}{over}"]
     if hit.explain:
         lines.append(_explained(hit.explain, in_talk=isinstance(hit.record, Message) or bool(hit.sources)))
         lines += [f"       from {message_line(source)}" for source in hit.sources]

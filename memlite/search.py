@@ -28,16 +28,17 @@ _RUN_CHARACTERS = 8
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """The names of one kind's tables and the condition under which its rows may be shown."""
+    """The names of one kind's tables and the condition under which its rows may be shown; past: with past facts."""
 
     kind: vectors.Kind
     table: str
     alias: str
     condition: str
+    past: str
 
 
-FACTS = Lane("fact", "facts", "f", facts.CURRENT)
-MESSAGES = Lane("message", "messages", "m", messages.visible(facts.CURRENT))
+FACTS = Lane("fact", "facts", "f", facts.CURRENT, facts.KEPT)
+MESSAGES = Lane("message", "messages", "m", messages.visible(facts.CURRENT), messages.visible(facts.KEPT))
 LANES = {"facts": FACTS, "messages": MESSAGES}
 
 
@@ -45,7 +46,7 @@ LANES = {"facts": FACTS, "messages": MESSAGES}
 class Asked:
     """A query with everything computed from it before the file is read.
 
-    periods: the first and last days of the times that it names.
+    periods: the first and last days of the times that it names. past: whether past facts may be shown as well.
     """
 
     query: Query
@@ -57,6 +58,11 @@ class Asked:
     filter_bindings: Sequence[object]
     now: int
     periods: Sequence[tuple[date, date]] = ()
+    past: bool = False
+
+    def condition(self, lane: Lane) -> str:
+        """The condition over the lane's alias under which its rows may be shown."""
+        return lane.past if self.past else lane.condition
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +95,18 @@ class Ranking:
     chosen: list[Ranked]
     twins: dict[tuple[str, int], list[int]]
     evidence: float
+
+
+# What asks for what no longer is.
+_ONCE = re.compile(
+    r"\b(?:used to|previous(?:ly)?|former(?:ly)?|in the past|back then|before|originally|no longer|any ?more)\b",
+    re.IGNORECASE,
+)
+
+
+def asks_for_past(text: str) -> bool:
+    """Whether a question is about what no longer is: "used to", "before", "formerly" (English)."""
+    return _ONCE.search(text) is not None
 
 
 def find(
@@ -351,7 +369,7 @@ def _by_words(db: apsw.Connection, asked: Asked, lane: Lane, terms: rank.Terms, 
     rows = db.execute(
         f"""
         SELECT {words}.rowid FROM {words} CROSS JOIN {lane.table} {alias} ON {alias}.id = {words}.rowid
-        WHERE {words} MATCH ? AND {lane.condition} AND {asked.filter_sql}
+        WHERE {words} MATCH ? AND {asked.condition(lane)} AND {asked.filter_sql}
         ORDER BY {words}.rank LIMIT ?
         """,
         (match_expression(telling or asked.query.terms, _scope_terms(asked, lane)), *asked.filter_bindings, pool),
@@ -366,7 +384,8 @@ def by_vector(db: apsw.Connection, asked: Asked, lane: Lane, pool: int) -> list[
     within = _filtered(asked, lane) if asked.filter_sql != "1" else None
     k = pool
     while True:
-        ids = [id_ for id_, _ in vectors.nearest(db, lane.kind, asked.vector, asked.reach.keys, k, asked.now, within)]
+        living = None if asked.past else asked.now
+        ids = [id_ for id_, _ in vectors.nearest(db, lane.kind, asked.vector, asked.reach.keys, k, living, within)]
         visible = shown(db, asked, lane, ids)
         if len(visible) >= pool or len(ids) < k or k >= vectors.MOST:
             return [id_ for id_ in ids if id_ in visible][:pool]
@@ -377,7 +396,7 @@ def _by_entity(db: apsw.Connection, asked: Asked, entity_id: int, pool: int) -> 
     rows = db.execute(
         f"""
         SELECT f.id FROM mentions n JOIN facts f ON f.id = n.fact_id JOIN scopes s ON s.id = f.scope_id
-        WHERE n.entity_id = ? AND {facts.CURRENT} AND {asked.reach.sql} AND {asked.filter_sql}
+        WHERE n.entity_id = ? AND {asked.condition(FACTS)} AND {asked.reach.sql} AND {asked.filter_sql}
         ORDER BY f.id DESC LIMIT ?
         """,
         (entity_id, *asked.reach.bindings, *asked.filter_bindings, pool),
@@ -386,7 +405,7 @@ def _by_entity(db: apsw.Connection, asked: Asked, entity_id: int, pool: int) -> 
 
 
 def _scope_terms(asked: Asked, lane: Lane) -> str:
-    return asked.reach.terms + (" live" if lane is FACTS else "")
+    return asked.reach.terms + (" live" if lane is FACTS and not asked.past else "")
 
 
 def _filtered(asked: Asked, lane: Lane) -> tuple[str, Sequence[object]]:
@@ -405,7 +424,7 @@ def shown(db: apsw.Connection, asked: Asked, lane: Lane, ids: Collection[int]) -
     rows = db.execute(
         f"""
         SELECT {alias}.id FROM {lane.table} {alias} JOIN scopes s ON s.id = {alias}.scope_id
-        WHERE {alias}.id IN (SELECT value FROM json_each(?)) AND {lane.condition} AND {asked.reach.sql}
+        WHERE {alias}.id IN (SELECT value FROM json_each(?)) AND {asked.condition(lane)} AND {asked.reach.sql}
           AND {asked.filter_sql}
         """,
         (json.dumps(list(ids)), *asked.reach.bindings, *asked.filter_bindings),

@@ -124,22 +124,26 @@ def nearest(
     query: bytes,
     keys: dict[str, int],
     k: int,
-    now: int,
+    now: int | None,
     within: tuple[str, Sequence[object]] | None = None,
 ) -> list[tuple[int, float]]:
     """The k nearest living rows, as (row id, cosine similarity clipped to [0, 1]), nearest first.
 
-    keys: the scope's keys (see scopes.Reach). within: an SQL query of the row ids that may be returned.
+    now: the UTC milliseconds at which they live; None: past rows as well. keys: the scope's keys (see scopes.Reach).
+    within: an SQL query of the row ids that may be returned.
     """
     conditions = "".join(f" AND {name} = ?" for name in keys)
-    bindings: list[object] = [query, min(k, MOST), now, *keys.values()]
+    bindings: list[object] = [query, min(k, MOST), *keys.values()]
+    if now is not None:
+        conditions += " AND live = 1 AND expires_at > ?"
+        bindings.append(now)
     if within:
         conditions += f" AND id IN ({within[0]})"
         bindings += within[1]
     rows = db.execute(
         f"""
         SELECT id, distance FROM {kind}_vectors
-        WHERE embedding MATCH ? AND k = ? AND live = 1 AND expires_at > ? {conditions}
+        WHERE embedding MATCH ? AND k = ? {conditions}
         """,
         bindings,
     )

@@ -17,7 +17,6 @@ from memlite.words import unquoted
 PARTS = 3  # parts of the score that are compared with the last hit's
 MOST_WORDS = 8  # words of the query that a reason names
 LONGEST = 200  # characters of metadata that a reason quotes
-_CURRENT_ONLY = "a search returns only what is current; `memlite show` shows it all the same"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +59,7 @@ def answer(db: apsw.Connection, asked: Asked | None, id: str, place: tuple[str, 
         return _gone(db, id, place, query)
     record = target.record
     kept = Why(record.id, query, "returned", "", kind=target.lane.kind, text=record.text)
-    hidden = _past(db, target) or _elsewhere(asked, target, given)
+    hidden = _past(db, target, asked is not None and asked.past) or _elsewhere(asked, target, given)
     if asked is None or hidden:
         assert hidden  # what is stored has a scope, and that is another one where `asked` is None
         return replace(kept, **hidden._asdict())
@@ -116,21 +115,27 @@ def _gone(db: apsw.Connection, id: str, place: tuple[str, Sequence[object]], que
     return Why(uid, query, "deleted", reason, kind="fact")
 
 
-def _past(db: apsw.Connection, target: Target) -> Cause | None:
-    """Why it is not current: of a message, that every fact learnt from it is past."""
+def _past(db: apsw.Connection, target: Target, once: bool) -> Cause | None:
+    """Why it is not current: of a message, that every fact learnt from it is past. once: the past was asked for too."""
     lane = target.lane
-    current = f"SELECT {lane.condition} FROM {lane.table} {lane.alias} WHERE {lane.alias}.id = ?"
+    current = f"SELECT {lane.past if once else lane.condition} FROM {lane.table} {lane.alias} WHERE {lane.alias}.id = ?"
     if db.execute(current, (target.row_id,)).get:
         return None
     if lane is search.FACTS:
         cause = _past_fact(db, target.row_id)
-        return cause._replace(reason=f"it {cause.reason}; {_CURRENT_ONLY}")
+        return cause._replace(reason=f"it {cause.reason}; {_to_see(cause)}")
     learnt = [id_ for id_, _ in facts.fed_by(db, json.dumps([target.row_id]))]
     versions = facts.owners(db, json.dumps(learnt))
     causes = [_past_fact(db, id_) for id_ in learnt if id_ not in versions]
     cause = min(causes, key=lambda cause: ("replaced", "expired", "archived").index(cause.verdict))
     what = "the fact learnt from it" if len(causes) == 1 else f"the {len(causes)} facts learnt from it are past: one"
-    return cause._replace(reason=f"{what} {cause.reason}; {_CURRENT_ONLY}")
+    return cause._replace(reason=f"{what} {cause.reason}; {_to_see(cause)}")
+
+
+def _to_see(cause: Cause) -> str:
+    if cause.verdict == "archived":
+        return "no search returns what was archived, `memlite show` shows it"
+    return "a search with past=True (`--past`) shows it"
 
 
 def _past_fact(db: apsw.Connection, fact_id: int) -> Cause:

@@ -532,6 +532,56 @@ def test_an_expired_fact_is_hidden_and_so_is_its_message(learning: Memory) -> No
     assert len(learning.search("door code 7731", user_id="u")) == 0
 
 
+def moved(memory: Memory) -> None:
+    """Ana lived in Porto and lives in Lisbon; her visit has expired; of her cat an update has other words."""
+    old = memory.remember("Ana lives in Porto.", user_id="u", observed_at="2024-01-01").facts[0]
+    new = {"text": "Ana lives in Lisbon.", "replaces": [old.id], "observed_at": "2025-03-01"}
+    memory.remember(new, user_id="u")
+    memory.remember("Ana lives at her aunt's for a week.", user_id="u", expires_at="2025-02-01")
+    cat = memory.remember("Ana lives with a cat named Tom.", user_id="u").facts[0]
+    memory.update(cat.id, text="Ana lives with a cat named Tim.")
+
+
+ONCE = {
+    "Ana lives in Lisbon.",
+    "Ana lives in Porto.",
+    "Ana lives at her aunt's for a week.",
+    "Ana lives with a cat named Tim.",
+}
+
+
+@pytest.mark.parametrize("embedder", [False, SameVector()], ids=["words", "vectors"])
+@pytest.mark.parametrize(
+    ("query", "past", "shown"),
+    [
+        ("Where does Ana live?", None, False),
+        ("Where did Ana live before?", None, True),
+        ("Where did Ana used to live?", None, True),
+        ("Where did Ana live before?", False, False),
+        ("Where does Ana live?", True, True),
+    ],
+)
+def test_what_no_longer_holds_is_found_where_it_is_asked_for(
+    path: Path, embedder: Any, query: str, past: bool | None, shown: bool
+) -> None:
+    with Memory(path, embedder=embedder, extractor=False) as memory:
+        moved(memory)
+        hits = memory.search(query, user_id="u", past=past)
+        expected = ONCE if shown else {"Ana lives in Lisbon.", "Ana lives with a cat named Tim."}
+        assert {hit.text for hit in hits} == expected
+        assert {hit.text for hit in hits if hit.record.current} == ONCE - {  # type: ignore[union-attr]
+            "Ana lives in Porto.",
+            "Ana lives at her aunt's for a week.",
+        }
+
+
+def test_a_line_for_a_prompt_says_that_a_fact_is_over(memory: Memory) -> None:
+    moved(memory)
+    text = memory.context("Where did Ana live before Lisbon?", user_id="u", floor=0).text
+    assert "- Ana lives in Porto. (2024-01-01, true until 2025-03-01)" in text.splitlines()
+    assert "- Ana lives in Lisbon. (2025-03-01)" in text.splitlines()
+
+
 def test_a_message_with_one_current_fact_left_is_shown(learning: Memory) -> None:
     source = learning.add("Ana lives in Porto and likes tea.", user_id="u", observed_at="2023-01-01")
     learning.remember({"text": "Ana likes tea.", "source": source.messages[0]}, user_id="u")

@@ -102,7 +102,7 @@ def test_a_replaced_fact_and_its_message_name_what_counts_now(learning: Memory) 
     why = learning.why(new, "Where does Ana live?", user_id="u")
     assert (why.verdict, why.instead, why.text) == ("replaced", newer, "Ana lives in Lisbon.")
     assert newer in why.reason
-    assert "memlite show" in why.reason
+    assert "--past" in why.reason
     why = learning.why(old.messages[0], "Porto", user_id="u")
     assert (why.verdict, why.kind) == ("replaced", "message")
     assert "learnt from it" in why.reason
