@@ -32,6 +32,7 @@ from memlite import (
     messages,
     rank,
     remembered,
+    rerank,
     scopes,
     search,
     vectors,
@@ -87,7 +88,9 @@ class Memory:
 
     path: the file, made if it is missing; by default `memory.db` in the platform's data folder, ":memory:" for
     none. embedder: a GGUF file, "sentence-transformers/NAME", an object with `embed`, None for the one that
-    `memlite models` shows, False for none. extractor: likewise a GGUF chat model. timezone: of naive times,
+    `memlite models` shows, False for none. extractor: likewise a GGUF chat model. reranker: the folder of a
+    sentence-transformers cross-encoder, or an object with `scores`, that orders the best hits of a search; None for
+    none. timezone: of naive times,
     an IANA name or a tzinfo; by default the machine's. n_threads: for both models. lease_seconds: how long a
     worker may take for one batch before another may try. min_confidence: 0 to 1, the mean probability of a fact's words
     below which it is skipped; 0 keeps all.
@@ -102,6 +105,7 @@ class Memory:
         *,
         embedder: embed.Choice = None,
         extractor: extract.Choice = None,
+        reranker: rerank.Choice = None,
         timezone: str | tzinfo | None = None,
         n_threads: int = 1,
         lease_seconds: float = 600.0,
@@ -111,6 +115,7 @@ class Memory:
         self._lease_ms = arguments.milliseconds("lease_seconds", lease_seconds)
         self._min_confidence = arguments.probability("min_confidence", min_confidence)
         n_threads = arguments.threads(n_threads)
+        self._reranker = rerank.open_reranker(reranker)
         self._database = Database(path if path is not None else default_path())
         try:
             self._semantic = Semantic(self._database, embedder, n_threads)
@@ -357,9 +362,12 @@ class Memory:
         with self._asked(query, self._ids(user_id, agent_id, run_id), filters, past=past) as (db, asked):
             if asked is None:
                 return Hits((), self._notes(False))
-            found, evidence = search.find(db, asked, kinds, count, explain)
+            most = max(count, rerank.POOL) if self._reranker else count
+            found, evidence = search.find(db, asked, kinds, most, explain)
             floor = rank.floor(vectors=asked.vector is not None)
-            return Hits(tuple(found), self._notes(False), evidence, floor)
+        if self._reranker:
+            found = rerank.reranked(self._reranker, query, found)[:count]
+        return Hits(tuple(found), self._notes(False), evidence, floor)
 
     def context(
         self,
@@ -594,7 +602,7 @@ class Memory:
         if self._bound is not None:
             return
         self._database.close()
-        for model in (self._semantic.embedder, self._extractor):
+        for model in (self._semantic.embedder, self._extractor, self._reranker):
             close = getattr(model, "close", None)
             if callable(close):
                 close()

@@ -162,6 +162,7 @@ class Explain:
 
     words, entities: what of the query was found. parts: every signal by name with its weight in log-odds; their
     products and a constant, added up, are the log-odds of `total`, which is 1 where the text is the query itself.
+    rerank: the reranker's score, by which hits are ordered where there is one.
     """
 
     semantic: float | None
@@ -172,11 +173,14 @@ class Explain:
     words: tuple[str, ...] = ()
     entities: tuple[str, ...] = ()
     parts: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    rerank: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A fact or message that a search returned. `sources` are the messages a fact was learnt from."""
+    """A fact or message that a search returned. `sources` are the messages a fact was learnt from, oldest first: the
+    last one says it, an earlier one what is asked there or who is meant.
+    """
 
     kind: str
     id: str
@@ -396,6 +400,15 @@ class Embedder(Protocol):
     def dimension(self) -> int: ...
     def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
         """Return one vector for each text, in order."""
+
+
+class Reranker(Protocol):
+    """What memlite asks of a reranker: how well texts answer a query."""
+
+    @property
+    def name(self) -> str: ...
+    def scores(self, query: str, texts: Sequence[str]) -> Sequence[float]:
+        """Return one finite number for each text, in order; the more the better, in [0, 1] to be read as a score."""
 
 
 # What deleting says, before and after.

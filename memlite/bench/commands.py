@@ -70,6 +70,11 @@ def _retrieval_options(command: Callable[..., None]) -> Callable[..., None]:
             help="Keep the vectors in this file, so that a second run takes seconds.",
         ),
         click.option(
+            "--reranker",
+            type=click.Path(path_type=Path),
+            help="Order the best hits by the cross-encoder in this folder (memlite[sentence-transformers]).",
+        ),
+        click.option(
             "--baselines",
             is_flag=True,
             help="Also plain FTS5 and the full context; with vectors dense, mem0's formula and chunk RAG.",
@@ -143,6 +148,7 @@ def _bench_retrieval(
     vectors: bool,
     extract: bool,
     cache: Path | None,
+    reranker: Path | None,
     baselines: bool,
     out: TextIO | None,
     as_json: bool,
@@ -156,7 +162,7 @@ def _bench_retrieval(
     with TemporaryDirectory() as place:
         kept = cache or Path(place) / "vectors.db"  # what memlite's run embeds, the baselines find here
         answers, size = retrieval.measure(
-            collected, vectors=vectors, extract=extract, gold_facts=gold_facts, cache=kept, tell=tell
+            collected, vectors=vectors, extract=extract, gold_facts=gold_facts, cache=kept, reranker=reranker, tell=tell
         )
         others, passages = beside(collected, kept if vectors else None, tell) if baselines else ({}, [])
     if out:

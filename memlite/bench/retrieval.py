@@ -309,17 +309,20 @@ def measure(
     extract: bool = False,
     gold_facts: bool = False,
     cache: Path | None = None,
+    reranker: Path | None = None,
     tell: Callable[[str], None] = lambda line: None,
 ) -> tuple[list[Found], int]:
     """Every question asked of a fresh memlite file that holds the haystacks; and the file's size in bytes.
 
-    vectors: with the installed embedder. cache: a file for its vectors, so that a second run takes seconds.
+    vectors: with the installed embedder. cache: a file for its vectors, so that a second run takes seconds. reranker:
+    the folder of a cross-encoder.
     Raises ModelMissingError where a model is asked for and none is installed.
     """
     with tempfile.TemporaryDirectory() as place:
         path = Path(place) / "bench.db"
         embedder = cached(cache or Path(place) / "vectors.db") if vectors else None
-        with Memory(path, embedder=embedder or False, extractor=None if extract else False) as memory:
+        extractor = None if extract else False
+        with Memory(path, embedder=embedder or False, extractor=extractor, reranker=reranker) as memory:
             for number, haystack in enumerate(collected.haystacks, 1):
                 fill(memory, haystack, extract=extract, gold_facts=gold_facts)
                 tell(f"{number} of {len(collected.haystacks)} haystacks stored")
