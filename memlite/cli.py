@@ -291,6 +291,7 @@ def _print_added(result: AddResult, as_json: bool, nl: bool) -> None:
 @click.option(
     "--past", is_flag=True, help="Also what no longer holds; without it where QUERY says so: used to, before."
 )
+@click.option("--as-of", "as_of", help="What was true and said then, ISO 8601.")
 @click.option("--explain", is_flag=True, help="Show why each hit was chosen.")
 @click.option(
     "--include",
@@ -303,7 +304,7 @@ def _print_added(result: AddResult, as_json: bool, nl: bool) -> None:
 @_output_options
 @_db_option
 def search(
-    query: str, limit: int, filter_: str | None, past: bool, explain: bool, include: str,
+    query: str, limit: int, filter_: str | None, past: bool, as_of: str | None, explain: bool, include: str,
     user_id: str | None, agent_id: str | None, run_id: str | None, as_json: bool, nl: bool, own_db: Path | None,
 ) -> None:  # fmt: skip
     """Find the facts and messages that answer QUERY (- reads stdin)."""
@@ -315,6 +316,7 @@ def search(
             filters=_json_option("filter", filter_),
             explain=explain or as_json or nl,
             past=past or None,
+            as_of=as_of,
             include=("facts", "messages") if include == "both" else (include,),  # type: ignore[arg-type]  # a Choice
         )
     _notes(hits.notes)

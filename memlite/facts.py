@@ -23,6 +23,12 @@ CURRENT = """
 # One that counts or once counted: not what an update rewrote, nor what was put away.
 KEPT = "(f.recorded_to IS NULL AND f.archived_at IS NULL)"
 
+# One that was true at `{at}`, UTC milliseconds.
+TRUE_AT = f"""
+({KEPT} AND f.valid_from <= {{at}} AND (f.valid_to IS NULL OR f.valid_to > {{at}})
+ AND (f.expires_at IS NULL OR f.expires_at > {{at}}))
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class NewFact:

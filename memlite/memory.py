@@ -349,17 +349,19 @@ class Memory:
         explain: bool = False,
         include: Collection[Literal["facts", "messages"]] = ("facts", "messages"),
         past: bool | None = None,
+        as_of: Instant | None = None,
     ) -> Hits:
         """The current facts and messages that answer a query, best first. Any text is a legal query.
 
         A scope sees everything that has all of its ids: user_id alone sees all of the user's agents and runs.
         filters: conditions on metadata (see `memlite.filters`). include: "facts", "messages" or both; a message
         comes only where no returned fact cites it. past: also facts that were replaced or have expired, and messages
-        that say only such; None: where the query asks for what was ("used to", "before"). Raises InvalidInputError.
+        that say only such; None: where the query asks for what was ("used to", "before"). as_of: what was true and
+        said at this instant, instead of now; a naive one is in the time zone of this Memory. Raises InvalidInputError.
         """
         kinds = arguments.included(include)
         count = arguments.count("limit", limit)
-        with self._asked(query, self._ids(user_id, agent_id, run_id), filters, past=past) as (db, asked):
+        with self._asked(query, self._ids(user_id, agent_id, run_id), filters, past=past, as_of=as_of) as (db, asked):
             if asked is None:
                 return Hits((), self._notes(False))
             most = max(count, rerank.POOL) if self._reranker else count
@@ -440,6 +442,7 @@ class Memory:
         *,
         writes: bool = True,
         past: bool | None = None,
+        as_of: Instant | None = None,
     ) -> Iterator[tuple[apsw.Connection, Asked | None]]:
         """A query made ready, and the file at one moment; None where nobody has ever used the scope.
 
@@ -447,6 +450,11 @@ class Memory:
         """
         if not isinstance(query, str):
             raise InvalidInputError(f"query is a {type(query).__name__}, expected a text.")
+        if past and as_of is not None:
+            raise InvalidInputError(
+                "past and as_of exclude each other: as_of shows what was true then, past everything."
+            )
+        then = None if as_of is None else instants.read(as_of, self._zone, "as_of")[0]
         sql, bindings = _compile(conditions)
         read = read_query(query)
         asks = query.strip() and (writes or self._semantic.begun())
@@ -467,6 +475,7 @@ class Memory:
                     filter_sql=sql,
                     filter_bindings=bindings,
                     now=instants.now(),
+                    as_of=then,
                     past=search.asks_for_past(read.text[:2000]) if past is None else past,
                     periods=dates.spans(read.text[:2000], instants.local(instants.now()).astimezone()),
                 ),

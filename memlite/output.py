@@ -239,8 +239,9 @@ def retrieval_lines(reports: Iterable[Mapping[str, Any]]) -> list[str]:
 
 def _cost_line(report: Mapping[str, Any]) -> str:
     speed = f"p50 {report['p50_ms']} ms, p95 {report['p95_ms']} ms, {report['tokens']} tokens in ten hits"
+    embedding = f", {report['embedding_ms']} ms more for the question's vector" if report.get("embedding_ms") else ""
     size = f", {report['bytes'] / 1e6:.1f} MB" if report["bytes"] else ""
-    return f"{report['system']}, {report['set']}, {report['level']}s: {speed}{size}"
+    return f"{report['system']}, {report['set']}, {report['level']}s: {speed}{embedding}{size}"
 
 
 def _certainty_line(report: Mapping[str, Any]) -> str:

@@ -28,17 +28,28 @@ _RUN_CHARACTERS = 8
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """The names of one kind's tables and the condition under which its rows may be shown; past: with past facts."""
+    """The names of one kind's tables and the condition under which its rows may be shown.
+
+    past: the condition with what no longer holds. at: for what held at `{at}`, UTC milliseconds.
+    """
 
     kind: vectors.Kind
     table: str
     alias: str
     condition: str
     past: str
+    at: str
 
 
-FACTS = Lane("fact", "facts", "f", facts.CURRENT, facts.KEPT)
-MESSAGES = Lane("message", "messages", "m", messages.visible(facts.CURRENT), messages.visible(facts.KEPT))
+FACTS = Lane("fact", "facts", "f", facts.CURRENT, facts.KEPT, facts.TRUE_AT)
+MESSAGES = Lane(
+    "message",
+    "messages",
+    "m",
+    messages.visible(facts.CURRENT),
+    messages.visible(facts.KEPT),
+    f"({messages.visible(facts.TRUE_AT)} AND m.observed_at <= {{at}})",
+)
 LANES = {"facts": FACTS, "messages": MESSAGES}
 
 
@@ -47,6 +58,7 @@ class Asked:
     """A query with everything computed from it before the file is read.
 
     periods: the first and last days of the times that it names. past: whether past facts may be shown as well.
+    as_of: UTC milliseconds at which what is shown has to hold, instead of now.
     """
 
     query: Query
@@ -59,9 +71,17 @@ class Asked:
     now: int
     periods: Sequence[tuple[date, date]] = ()
     past: bool = False
+    as_of: int | None = None
+
+    @property
+    def living_only(self) -> bool:
+        """Whether only what holds now may be shown, as the indexes mark it."""
+        return not self.past and self.as_of is None
 
     def condition(self, lane: Lane) -> str:
         """The condition over the lane's alias under which its rows may be shown."""
+        if self.as_of is not None:
+            return lane.at.format(at=self.as_of)
         return lane.past if self.past else lane.condition
 
 
@@ -384,7 +404,7 @@ def by_vector(db: apsw.Connection, asked: Asked, lane: Lane, pool: int) -> list[
     within = _filtered(asked, lane) if asked.filter_sql != "1" else None
     k = pool
     while True:
-        living = None if asked.past else asked.now
+        living = asked.now if asked.living_only else None
         ids = [id_ for id_, _ in vectors.nearest(db, lane.kind, asked.vector, asked.reach.keys, k, living, within)]
         visible = shown(db, asked, lane, ids)
         if len(visible) >= pool or len(ids) < k or k >= vectors.MOST:
@@ -405,7 +425,7 @@ def _by_entity(db: apsw.Connection, asked: Asked, entity_id: int, pool: int) -> 
 
 
 def _scope_terms(asked: Asked, lane: Lane) -> str:
-    return asked.reach.terms + (" live" if lane is FACTS and not asked.past else "")
+    return asked.reach.terms + (" live" if lane is FACTS and asked.living_only else "")
 
 
 def _filtered(asked: Asked, lane: Lane) -> tuple[str, Sequence[object]]:

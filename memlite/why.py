@@ -59,7 +59,7 @@ def answer(db: apsw.Connection, asked: Asked | None, id: str, place: tuple[str, 
         return _gone(db, id, place, query)
     record = target.record
     kept = Why(record.id, query, "returned", "", kind=target.lane.kind, text=record.text)
-    hidden = _past(db, target, asked is not None and asked.past) or _elsewhere(asked, target, given)
+    hidden = _past(db, target, asked) or _elsewhere(asked, target, given)
     if asked is None or hidden:
         assert hidden  # what is stored has a scope, and that is another one where `asked` is None
         return replace(kept, **hidden._asdict())
@@ -115,11 +115,11 @@ def _gone(db: apsw.Connection, id: str, place: tuple[str, Sequence[object]], que
     return Why(uid, query, "deleted", reason, kind="fact")
 
 
-def _past(db: apsw.Connection, target: Target, once: bool) -> Cause | None:
-    """Why it is not current: of a message, that every fact learnt from it is past. once: the past was asked for too."""
+def _past(db: apsw.Connection, target: Target, asked: Asked | None) -> Cause | None:
+    """Why it is past, where the past was not asked for: of a message, that every fact learnt from it is."""
     lane = target.lane
-    current = f"SELECT {lane.past if once else lane.condition} FROM {lane.table} {lane.alias} WHERE {lane.alias}.id = ?"
-    if db.execute(current, (target.row_id,)).get:
+    shown = asked.condition(lane) if asked else lane.condition
+    if db.execute(f"SELECT {shown} FROM {lane.table} {lane.alias} WHERE {lane.alias}.id = ?", (target.row_id,)).get:
         return None
     if lane is search.FACTS:
         cause = _past_fact(db, target.row_id)

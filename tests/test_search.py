@@ -575,6 +575,33 @@ def test_what_no_longer_holds_is_found_where_it_is_asked_for(
         }
 
 
+@pytest.mark.parametrize("embedder", [False, SameVector()], ids=["words", "vectors"])
+@pytest.mark.parametrize(
+    ("as_of", "expected"),
+    [
+        ("2023-12-31", set()),
+        ("2024-06-01", {"Ana lives in Porto.", "I moved to Porto, says Ana."}),
+        ("2025-03-01", {"Ana lives in Lisbon.", "I moved to Porto, says Ana."}),
+        ("2025-06-01", {"Ana lives in Lisbon.", "I moved to Porto, says Ana.", "Ana moved again."}),
+    ],
+)
+def test_a_search_as_of_a_day_shows_what_was_true_and_said_then(
+    path: Path, embedder: Any, as_of: str, expected: set[str]
+) -> None:
+    with Memory(path, embedder=embedder, extractor=False, timezone="UTC") as memory:
+        old = memory.remember("Ana lives in Porto.", user_id="u", observed_at="2024-01-01").facts[0]
+        memory.remember(
+            {"text": "Ana lives in Lisbon.", "replaces": [old.id], "observed_at": "2025-03-01"}, user_id="u"
+        )
+        for day, text in (("2024-01-02", "I moved to Porto, says Ana."), ("2025-05-01", "Ana moved again.")):
+            memory.add(text, user_id="u", run_id=day, extract="never", observed_at=day)
+        assert {hit.text for hit in memory.search("Where does Ana live?", user_id="u", as_of=as_of)} == expected
+        with pytest.raises(InvalidInputError, match="exclude each other"):
+            memory.search("Ana", user_id="u", as_of=as_of, past=True)
+        with pytest.raises(InvalidInputError, match="as_of"):
+            memory.search("Ana", user_id="u", as_of="soon")
+
+
 def test_a_line_for_a_prompt_says_that_a_fact_is_over(memory: Memory) -> None:
     moved(memory)
     text = memory.context("Where did Ana live before Lisbon?", user_id="u", floor=0).text

@@ -168,8 +168,13 @@ def _bench_retrieval(
     if out:
         out.writelines(json.dumps(retrieval.line(each), ensure_ascii=False) + "\n" for each in answers)
     systems = {"memlite": answers, **others}
+    costs = {"bytes": size, "embedding_ms": retrieval.embedding_ms(collected) if vectors else None}
     reports = [
-        {"system": name, **retrieval.report(collected, found, level), "bytes": size if name == "memlite" else None}
+        {
+            "system": name,
+            **retrieval.report(collected, found, level),
+            **(costs if name == "memlite" else {"bytes": None}),
+        }
         for name, found in systems.items()
         for level in retrieval.LEVELS
     ]

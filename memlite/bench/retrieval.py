@@ -335,10 +335,25 @@ def measure(
 
 def cached(path: Path) -> Cached:
     """The installed embedder with its vectors kept in a file. Raises ModelMissingError where there is none."""
+    return Cached(_embedder(), path)
+
+
+def _embedder() -> Embedder:
     embedder = open_embedder()
     if embedder is None:
         raise ModelMissingError("no embedder to measure with: `memlite models pull default`, or --no-vectors")
-    return Cached(embedder, path)
+    return embedder
+
+
+def embedding_ms(collected: Collected) -> float:
+    """What embedding a question costs, uncached: the median of 30, in milliseconds. Raises ModelMissingError."""
+    embedder = _embedder()
+    times = []
+    for question in collected.questions[:31]:
+        start = time.perf_counter()
+        embedder.embed([question.text])
+        times.append(1000 * (time.perf_counter() - start))
+    return round(statistics.median(times[1:] or times or [0.0]), 2)  # the first one loads the model
 
 
 Search = Callable[[Question, int], Found]
