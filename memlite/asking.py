@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from memlite import compact, ground, verbatim
+from memlite import compact, ground, verbatim, worth
 from memlite.answer import MOST_FACTS, grammar, parse
 from memlite.chat import Answer, ChatModel
 from memlite.errors import ExtractionError
@@ -118,18 +118,30 @@ class Compact:
         for turn in request.messages:
             window = self._recent(before)
             if turn.text.strip():
-                part = replace(request, messages=(turn,), window=window, known=compact.shown(request))
+                part = replace(request, messages=(turn,), window=window, known=compact.shown(turn, request))
                 parts += split(part, room, lambda part: len(self._prompt(chat, part)), 1)
             before.append(replace(turn, number=0))
         return parts
 
     def ask(self, chat: ChatModel, part: ExtractionRequest) -> Extraction:
-        (turn,) = part.messages
-        shown = replace(part, messages=(replace(turn, number=1),))  # as in training
-        prompt = self._prompt(chat, shown)
-        answer = chat.answer(prompt, compact.grammar(shown), compact.LONGEST_ANSWER, self.greedy_first)
-        read = _counted(compact.parse(answer.text, shown), answer, prompt)
-        return replace(read, facts=tuple(replace(fact, sources=(turn.number,)) for fact in read.facts))
+        prompt = self._prompt(chat, part)
+        answer = chat.answer(
+            prompt,
+            compact.grammar(part),
+            compact.LONGEST_ANSWER,
+            self.greedy_first,
+            rather=(compact.NOTHING, compact.NOTHING_FROM),
+        )
+        read = _counted(compact.parse(answer.text, part), answer, prompt)
+        old = [fact for fact in read.facts if worth.repeated(fact, part)]
+        return replace(
+            read,
+            facts=tuple(fact for fact in read.facts if fact not in old),
+            unusable=(
+                *read.unusable,
+                *(Skipped(fact.text, "an earlier message says it, not this one") for fact in old),
+            ),
+        )
 
     def _prompt(self, chat: ChatModel, part: ExtractionRequest) -> list[int]:
         return chat.prompt(compact.SYSTEM, (), compact.render(part))

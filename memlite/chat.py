@@ -207,10 +207,20 @@ class ChatModel:
         """The tokens of a text, none of them special, whatever it says."""
         return [token for piece in self.marks.split(text) for token in self._tokens(piece)]
 
-    def answer(self, prompt: list[int], rules: str, budget: int, greedy_first: bool, *, finite: bool = False) -> Answer:
+    def answer(
+        self,
+        prompt: list[int],
+        rules: str,
+        budget: int,
+        greedy_first: bool,
+        *,
+        finite: bool = False,
+        rather: tuple[str, float] | None = None,
+    ) -> Answer:
         """Let the model answer within the grammar: at every token the likeliest legal one.
 
-        finite: the grammar spells out whole texts, so what repeats was said so and does not go on for ever.
+        finite: the grammar spells out whole texts, so what repeats was said so and does not go on for ever. rather: how
+        an answer begins that is taken where the model gives its first token at least this probability, 0 to 1.
         """
         api = self.api
         if len(prompt) + budget > self.n_ctx:
@@ -221,11 +231,14 @@ class ChatModel:
         pieces: list[bytes] = []
         probabilities: list[float] = []
         written: list[int] = []
+        preferred = self._tokens(rather[0])[0] if rather else None
         try:
             evaluated = self._evaluate(prompt)
             while len(pieces) < budget:
                 scores = self._scores()
                 token = self._likeliest(sampler, scores, greedy_first)
+                if rather and preferred is not None and not written:
+                    token = preferred if self._probability(scores, preferred) >= rather[1] else token
                 if token is None or token in self.eog:
                     break
                 api.llama_sampler_accept(sampler, token)
@@ -316,7 +329,7 @@ class ChatModel:
 
 
 _ENDS = re.compile(rb'["|\n]')  # what stands behind the text of a fact
-_TEXT = re.compile(rb'\{"text":("(?:[^"\\]|\\.)*")|^[\d,]+\) ([^|\n]+?) ?(?=[|\n])', re.MULTILINE)
+_TEXT = re.compile(rb'\{"text":("(?:[^"\\]|\\.)*")|^- ([^|\n]+?) ?(?=[|\n])', re.MULTILINE)
 
 
 def _loops(tokens: Sequence[int]) -> bool:

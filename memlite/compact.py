@@ -1,18 +1,16 @@
 """The short form in which a trained small model is shown a conversation and writes facts, a line each.
 
 Every token costs a laptop some milliseconds, so nothing is said that training has taught already. What code knows
-better than a model is left to code: the speaker of a fact is that of its first message, its day is the one whose
-resolved date it repeats.
+better than a model is left to code: a fact's speaker is the message's, its day the one whose resolved date it repeats.
 
-    Earlier:                                              | what a model is shown
-    Bob: How's the little one doing?
-    Known:
+    Bob: How's the little one doing?                      | earlier messages and, last, the new one
+    Ann: Took Miso to the vet yesterday (2025-05-11).
+    Known:                                                | the known facts that may be meant
     a) Ann has a grey cat called Miso.
-    New:
-    1) Ann: Took Miso to the vet yesterday (2025-05-11).
-    2) Bob: Oh no!
 
-    1) Ann took Miso to the vet on 2025-05-11. | Miso=person | continues a       | what it answers
+    - Ann took Miso to the vet on 2025-05-11. | Miso=person | continues a         | what it answers
+
+Known facts stand last, for they change with every message: what stands before them is in the model's cache already.
 """
 
 from __future__ import annotations
@@ -22,56 +20,56 @@ from collections.abc import Sequence
 from dataclasses import replace
 from string import ascii_lowercase
 
-from memlite import dates
+from memlite import dates, ground
 from memlite.answer import ENTITY_TYPES, MOST_ENTITIES, MOST_FACTS, any_of, merged, once
 from memlite.errors import ExtractionError
 from memlite.prompt import LONGEST_NAME, block, label, one_line, with_dates
 from memlite.records import ExtractedFact, Extraction, ExtractionRequest, KnownFact, NamedEntity, Skipped, Turn
 
-PROMPT_VERSION = "1-compact"
+PROMPT_VERSION = "2-compact"
 SYSTEM = "Write down the facts that last."
 NOTHING = "none"
+NOTHING_FROM = 0.3  # probability of it from which it is the answer
 
 LEAST_EARLIER, MOST_EARLIER = 2, 6  # messages of the window that are shown, at least (if there are) and at most
 LONGEST_PROMPT = 640  # tokens, as in training
 LONGEST_ANSWER = 400  # tokens
-MOST_KNOWN = 4  # known facts shown: each costs some twenty tokens, and seldom does a further one matter
+MOST_KNOWN = 2  # known facts shown: each costs some twenty tokens, and seldom does a further one matter
 LONGEST_EARLIER = 240  # characters shown of an earlier message, its end: there stands what the next one answers
 
-_LINE = re.compile(r"(?P<from>\d+(?:,\d+)*)\) (?P<text>[^|]+)(?P<slots>(?: \| [^|]+)*)$")
+_LINE = re.compile(r"- (?P<text>[^|]+)(?P<slots>(?: \| [^|]+)*)$")
 
 
 def render(request: ExtractionRequest) -> str:
-    """The text of a request: earlier messages, known facts, new messages."""
-    lines = []
-    if request.window:
-        lines += ["Earlier:", *(_said(replace(turn, text=_end(turn.text))) for turn in request.window)]
+    """The text of a request with one new message: those before it, it, and known facts."""
+    lines = [_said(replace(turn, text=_end(turn.text))) for turn in request.window]
+    lines += [_said(turn) for turn in request.messages]
     if request.known:
-        lines += ["Known:", *(f"{_letter(fact.number)}) {one_line(fact.text)}" for fact in shown(request))]
-    lines += ["New:", *(f"{turn.number}) {_said(turn)}" for turn in request.messages)]
+        lines += [
+            "Known:",
+            *(f"{letter}) {one_line(fact.text)}" for letter, fact in zip(ascii_lowercase, request.known)),
+        ]
     return "\n".join(lines)
 
 
 def write(facts: Sequence[ExtractedFact]) -> str:
-    """The answer that gives these facts; what a model is trained to write."""
+    """The answer that gives these facts; what a model is trained to write. Their known facts are numbered from 1."""
     return "\n".join(map(_written, facts)) or NOTHING
 
 
 def grammar(request: ExtractionRequest) -> str:
-    """The GBNF of the legal answers: only messages and known facts of this request can be named."""
-    numbers = any_of(str(turn.number) for turn in request.messages if turn.number > 0)
+    """The GBNF of the legal answers: only known facts of this request can be named."""
     slots = f'(" | " entity ("; " entity){{0,{MOST_ENTITIES - 1}}})?'
     rules = [
         f'root ::= "{NOTHING}" | fact ("\\n" fact){{0,{MOST_FACTS - 1}}}',
-        "number ::= " + numbers,
         r"text ::= [^|\x00-\x20\x7f] [^|\x00-\x1f\x7f\u0085\u2028\u2029]{10,400}",
         rf'entity ::= [^|=;\x00-\x20\x7f] [^|=;\x00-\x1f\x7f\u0085\u2028\u2029]{{0,{LONGEST_NAME - 1}}} "=" type',
         "type ::= " + any_of(ENTITY_TYPES),
     ]
     if request.known:
         slots += ' (" | replaces " link ("," link)?)? (" | continues " link ("," link)?)?'
-        rules.append("link ::= " + any_of(_letter(fact.number) for fact in shown(request)))
-    rules.append(f'fact ::= number ("," number){{0,3}} ") " text {slots}')
+        rules.append("link ::= " + any_of(ascii_lowercase[: len(request.known)]))
+    rules.append(f'fact ::= "- " text {slots}')
     return "\n".join(rules) + "\n"
 
 
@@ -99,34 +97,32 @@ def _end(text: str) -> str:
     return "… " + text[-LONGEST_EARLIER:].partition(" ")[2]
 
 
-def shown(request: ExtractionRequest) -> tuple[KnownFact, ...]:
-    """The known facts that are shown: the nearest."""
-    return request.known[:MOST_KNOWN]
-
-
-def _letter(number: int) -> str:
-    return ascii_lowercase[number - 1]
+def shown(turn: Turn, request: ExtractionRequest) -> tuple[KnownFact, ...]:
+    """The known facts that are shown with a message: the nearest, and the next ones that share a word with it."""
+    speakers = {word for said in (*request.window, *request.messages) for word in ground.content_words(said.speaker)}
+    words = set(ground.content_words(turn.text)) - speakers
+    near = [fact for fact in request.known[1:] if words.intersection(ground.content_words(fact.text))]
+    return (*request.known[:1], *near)[:MOST_KNOWN]
 
 
 def _written(fact: ExtractedFact) -> str:
-    line = f"{','.join(map(str, fact.sources))}) {fact.text}"
+    line = f"- {fact.text}"
     if fact.entities:
         line += " | " + "; ".join(f"{entity.name}={entity.type}" for entity in fact.entities)
     for relation, numbers in (("replaces", fact.replaces), ("continues", fact.continues)):
         if numbers:
-            line += f" | {relation} {','.join(map(_letter, numbers))}"
+            line += f" | {relation} {','.join(ascii_lowercase[number - 1] for number in numbers)}"
     return line
 
 
 def _read(line: str, request: ExtractionRequest) -> ExtractedFact | None:
     """The fact of a line; None where the line was cut off."""
     found = _LINE.match(line)
-    text = one_line(found["text"]) if found else ""
+    (turn,) = request.messages
+    text = dates.written_out(one_line(found["text"]), turn.dates) if found else ""
     if found is None or not any(mark.isalnum() for mark in text):
         return None
-    turns = {turn.number: turn for turn in request.messages if turn.number > 0}
-    sources = once(number for number in map(int, found["from"].split(",")) if number in turns)
-    known = {_letter(fact.number): fact.number for fact in shown(request)}
+    known = {letter: fact.number for letter, fact in zip(ascii_lowercase, request.known)}
     links: dict[str, tuple[int, ...]] = {}
     entities: dict[str, NamedEntity] = {}
     for slot in found["slots"].split(" | ")[1:]:
@@ -143,9 +139,9 @@ def _read(line: str, request: ExtractionRequest) -> ExtractedFact | None:
             entities.setdefault(name.casefold(), NamedEntity(name, "person"))
     return ExtractedFact(
         text,
-        by=turns[sources[0]].speaker if sources else "",
-        sources=sources,
-        when=_day(text, [turns[number] for number in sources]),
+        by=turn.speaker,
+        sources=(turn.number,),
+        when=_day(text, turn),
         replaces=links.get("replaces", ()),
         continues=links.get("continues", ()),
         entities=tuple(entities.values())[:MOST_ENTITIES],
@@ -157,9 +153,9 @@ def _is_name(turn: Turn) -> bool:
     return label(turn.speaker).casefold() != label(turn.role).casefold()
 
 
-def _day(text: str, turns: Sequence[Turn]) -> str | None:
+def _day(text: str, turn: Turn) -> str | None:
     """The first day of the resolved date that a fact repeats."""
-    resolved = [found for turn in turns for found in turn.dates if dates.shown(found) in text]
+    resolved = [found for found in turn.dates if dates.shown(found) in text]
     if resolved:
         return max(resolved, key=lambda found: len(dates.shown(found))).start
     day = re.search(r"(?<!\d)\d{4}-\d{2}-\d{2}(?!\d)", text)

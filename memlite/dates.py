@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import re
 from calendar import monthrange
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import date, datetime, timedelta
 from functools import cache
@@ -116,6 +116,27 @@ def shown(found: ResolvedDate) -> str:
         names = {month: name for name, month in _SEASONS.items()}
         return f"{names[int(found.start[5:7])]} {found.start[:4]}"
     return found.start[: {"month": 7, "year": 4}.get(found.precision, 10)]
+
+
+_PREPOSITIONS = {"day": "on", "weekend": "on the", "week": "in the"}
+
+
+def written_out(text: str, found: Sequence[ResolvedDate]) -> str:
+    """A sentence in which the expressions of these dates are the days they mean: yesterday -> on 2025-05-11."""
+    for each in sorted(found, key=lambda each: -len(each.expression)):
+        day = shown(each)
+        if day in text:
+            continue
+        # "on" and the like before the expression give way; "until", "since", "by", "from" stay.
+        expression = re.compile(
+            r"(?P<kept>\b(?:until|since|by|from|before|after|to) )?(?:\b(?:on|in|at|over|during)(?: the)? )?"
+            rf"(?<!\w){re.escape(each.expression)}(?!\w)",
+            re.IGNORECASE,
+        )
+        if match := expression.search(text):
+            before = match["kept"] or f"{_PREPOSITIONS.get(each.precision, 'in')} "
+            text = text[: match.start()] + before + day + text[match.end() :]
+    return text
 
 
 def _around(match: Match) -> tuple[str, str]:

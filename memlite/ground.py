@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import date
 from itertools import zip_longest
 
-from memlite.records import ExtractedFact, ExtractionRequest
+from memlite.records import ExtractedFact, ExtractionRequest, Turn
 
 # Below this share of its content words a fact counts as invented. Measured on LoCoMo's 1,210 facts, which
 # people wrote freely: 4 % are below it beside the turns they cite, 84 % beside others of the same speaker. At
@@ -147,6 +147,12 @@ _CLAUSE = re.compile(
 )
 _PHRASE = re.compile(r"(?= (?:for|with|in|at|to|from|by|about|of|because of|during) )")
 _LONGEST_END = 8  # words
+_OF_ONESELF = re.compile(r"^(?:\W*\w+,)?\W*(?:I|We|My|Our)\b(?:\W+\w+){4}", re.IGNORECASE)
+_REFERRING = re.compile(
+    r"\b(?:he|she|it|they|him|hers?|his|its|them|theirs?|this|that|these|those|there|here|then|ones?|both|same|another|"
+    r"such|too|also|instead|so|either|neither|again|yes|yeah|yep|no|nope)\b",
+    re.IGNORECASE,
+)
 _ENDINGS = ("ing", "ers", "ies", "ed", "er", "es", "ly", "s", "e", "y")
 _SENTENCE_START = r"(?:^|[.!?:;…。！？\n•])[^\w.!?:;…。！？\n]*$"
 _QUOTED = r"“([^“”\n]{2,60})”|\"([^\"\n]{2,60})\"|«([^«»\n]{2,60})»|《([^《》\n]{1,60})》|『([^『』\n]{1,60})』"
@@ -191,12 +197,11 @@ def trimmed(fact: ExtractedFact, request: ExtractionRequest) -> tuple[ExtractedF
     if len(clauses) == 1 and not _PHRASE.search(whole):
         return fact, ""
     evidence = _Evidence(fact, request)
-    if len(clauses) > 1:
-        cited = tuple(turn for turn in request.messages if turn.number in fact.sources) or request.messages
-        now = _Evidence(fact, replace(request, messages=cited, window=(), known=()))
-        while len(clauses) > 1 and not _is_said(clauses[-1], evidence, now):
-            clauses.pop()
-    kept = _without_loose_end("".join(clauses), evidence)
+    cited = tuple(turn for turn in request.messages if turn.number in fact.sources) or request.messages
+    now = _Evidence(fact, replace(request, messages=cited, window=(), known=()))
+    while len(clauses) > 1 and not _is_said(clauses[-1], evidence, now):
+        clauses.pop()
+    kept = _without_loose_end("".join(clauses), now if speaks_for_itself(cited, request) else evidence)
     if kept == whole:
         return fact, ""
     text = kept.rstrip(" ,;") + "."
@@ -204,6 +209,14 @@ def trimmed(fact: ExtractedFact, request: ExtractionRequest) -> tuple[ExtractedF
     entities = tuple(entity for entity in fact.entities if entity.name in text)
     when = None if re.search(r"\d{4}-\d\d", cut) else fact.when
     return replace(fact, text=text, entities=entities, when=when), cut
+
+
+def speaks_for_itself(cited: Sequence[Turn], request: ExtractionRequest) -> bool:
+    """Whether what was said needs nothing from before: a sentence of "I" that refers to nothing and answers nothing."""
+    if len(cited) != 1 or not _OF_ONESELF.search(cited[0].text) or _REFERRING.search(cited[0].text):
+        return False
+    before = [*request.window, *(turn for turn in request.messages if turn.number < cited[0].number)]
+    return not before or "?" not in before[-1].text
 
 
 def _without_loose_end(text: str, evidence: _Evidence) -> str:

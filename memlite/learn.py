@@ -31,7 +31,7 @@ from memlite.records import (
 from memlite.scopes import StoredScope
 from memlite.semantic import Semantic, keys_of
 from memlite.sentences import clean, quotes
-from memlite.words import fold, match_expression, read_query
+from memlite.words import digest, fold, match_expression, read_query
 
 KNOWN = 10  # nearest known facts of the root shown to the extractor
 LEARNT_ROLES = ("user", "assistant")  # system and tool text is stored, never extracted
@@ -105,8 +105,33 @@ def learn(
         if not batches.holds(db, batch.id, worker):
             raise ClaimLostError
         store(db, scope, batch.id, candidates, learnt, made, extractor.name, across_runs=True)
+        _confirm_repeated(db, new, known, learnt)
         batches.finish(db, batch.id)
     return learnt
+
+
+def _confirm_repeated(
+    db: apsw.Connection, new: Sequence[tuple[int, Message]], known: Sequence[tuple[int, str]], learnt: Learnt
+) -> None:
+    """Make a message that says word for word what a known fact was learnt from a source of that fact as well.
+
+    A model that knows the fact does not write it again, and with its first source deleted it would be gone.
+    """
+    sources = messages.of_facts(db, json.dumps([id_ for id_, _ in known]))
+    earlier = messages.fetch(db, sorted({id_ for ids in sources.values() for id_ in ids}))
+    for fact_id, ids in sources.items():
+        fact = facts.fetch(db, [fact_id], {}).get(fact_id)
+        for id_, message in new if fact and fact.current else ():
+            if fact and id_ not in ids and any(_same(message, earlier[other]) for other in ids if other in earlier):
+                facts.confirm(db, fact_id, instants.read(message.observed_at, None, "observed_at")[0], (id_,))
+                learnt.skipped.append(Skipped(fact.text, "duplicate", fact.id))
+
+
+def _same(one: Message, other: Message) -> bool:
+    """Whether two messages say the same, on days that mean the same."""
+    if (one.role, one.name, digest(one.content)) != (other.role, other.name, digest(other.content)):
+        return False
+    return dates.resolve(one.content, one.observed_at) == dates.resolve(other.content, other.observed_at)
 
 
 def accepted(

@@ -15,6 +15,7 @@ _SMALL_TALK = frozenset(
     "answer answers".split()
 )
 _NEGATION = re.compile(r"\b(?:not|no|never|none|without|longer|\w+n['’]t|cannot|stopped|quit)\b", re.IGNORECASE)
+_STEM = 5  # letters by which two forms of a word are one
 _CLAUSE = re.compile(r"; |,? (?:and|but|or|while|because|although|so|then|after|before|when|if) ", re.IGNORECASE)
 
 
@@ -33,6 +34,22 @@ def known(fact: ExtractedFact, request: ExtractionRequest) -> str | None:
     if fact.replaces or fact.continues:
         return None
     return next((each.text for each in request.known if _says_no_more(fact, each.text, request)), None)
+
+
+def repeated(fact: ExtractedFact, request: ExtractionRequest) -> bool:
+    """Whether an earlier message says it, and not the one that it is of: that one has not a quarter of its words.
+
+    What answers a question, or says "it" or "she", may draw on what was said before.
+    """
+    cited = [turn for turn in request.messages if turn.number in fact.sources]
+    words = {word[:_STEM] for word in _words(fact, request)}
+    if len(cited) != 1 or not words or not ground.speaks_for_itself(cited, request):
+        return False
+    mine, *theirs = (
+        len(words & {ground.fold(word)[:_STEM] for word in ground.content_words(turn.text)})
+        for turn in (*cited, *request.window)
+    )
+    return 4 * mine < len(words) and 5 * max(theirs, default=0) >= 4 * len(words)
 
 
 def _words(fact: ExtractedFact, request: ExtractionRequest) -> set[str]:

@@ -569,6 +569,48 @@ def test_the_same_fact_is_learnt_once_and_both_messages_are_its_sources(echo: tu
     assert fact.last_confirmed_at.date() >= date(2025, 1, 31)
 
 
+class Once(Constant):
+    """An extractor that writes its facts the first time only, as a model does that knows them by then."""
+
+    def extract(self, request: ExtractionRequest) -> Extraction:
+        return super().extract(request) if not self.requests else Extraction(())
+
+
+@pytest.mark.parametrize(
+    ("again", "name", "day", "sources"),
+    [
+        ("I like tea from Porto.", "Ana", "2025-03-01", 2),
+        ("I like tea from Porto.", "Ben", "2025-03-01", 1),
+        ("I like tea from Lisbon.", "Ana", "2025-03-01", 1),
+    ],
+    ids=["the same", "of another", "of something else"],
+)
+def test_a_message_that_is_said_again_is_a_source_of_its_fact_too(
+    path: Path, again: str, name: str, day: str, sources: int
+) -> None:
+    extractor = Once(ExtractedFact("Ana likes tea from Porto.", "Ana", (1,)))
+    with Memory(path, embedder=False, extractor=extractor) as memory:
+        first = {"name": "Ana", "content": "I like tea from Porto."}
+        memory.add(first, user_id="u", observed_at="2025-01-01")
+        result = memory.add({"name": name, "content": again}, user_id="u", observed_at=day)
+        (fact,) = memory.get_all(user_id="u")
+        assert len(fact.sources) == sources
+        assert [skipped.reason for skipped in result.skipped] == ["duplicate"] * (sources - 1)
+
+
+def test_tomorrow_said_again_on_another_day_is_another_thing(path: Path) -> None:
+    extractor = Once(ExtractedFact("The plane of Ana flies on 2025-01-02.", "Ana", (1,), "2025-01-02"))
+    with Memory(path, embedder=False, extractor=extractor) as memory:
+        for day in ("2025-01-01", "2025-02-01"):
+            memory.add(
+                {"name": "Ana", "content": "The plane of Ana flies tomorrow."},
+                user_id="u",
+                observed_at=f"{day}T12:00:00Z",
+            )
+        (fact,) = memory.get_all(user_id="u")
+        assert len(fact.sources) == 1
+
+
 def test_a_new_run_does_not_relearn_what_its_root_knows(echo: tuple[Memory, Echo]) -> None:
     memory, _ = echo
     first = memory.add("Ana likes tea.", user_id="u", run_id="r1")

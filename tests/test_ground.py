@@ -276,7 +276,7 @@ def test_names_are_read_from_a_text(text: str, names: list[str]) -> None:
         ("Berta moved to Porto.", None),
         ("Ann moved to Porto for Ikea.", "Ann moved to Porto."),
         ("Ann moved to Porto for the hot springs in Porto.", "Ann moved to Porto."),
-        ("Ann moved to Porto with a dog.", None),  # a dog is known of: it may be what is meant
+        ("Ann moved to Porto with a dog.", "Ann moved to Porto."),  # which is known, but not what was said
         ("Ann moved to Porto with 3 parrots.", None),  # a number is checked as such
         ("Ann moved with joy to Porto.", None),  # only at the end
         ("Ann moved to Berlin.", None),  # not "Ann moved": it is dropped whole
@@ -289,3 +289,23 @@ def test_clauses_at_the_end_that_no_cited_message_says_are_cut(text: str, kept: 
     request = ExtractionRequest((turn,), known=(KnownFact(1, "Ann has a dog called Rex."),))
     fact, cut = ground.trimmed(ExtractedFact(text, sources=(1,)), request)
     assert (fact.text, bool(cut)) == (kept or text, kept is not None)
+
+
+@pytest.mark.parametrize(
+    ("said", "before", "kept"),
+    [
+        ("I booked a table for two on 14 June.", "My sister Clara is visiting me.", "Ann booked a table for two."),
+        ("I booked a table for her on 14 June.", "My sister Clara is visiting me.", None),
+        ("I booked a table for two on 14 June.", "What did you do for your sister Clara?", None),
+        ("Booked a table for two on 14 June.", "My sister Clara is visiting me.", None),
+    ],
+    ids=["speaks for itself", "refers to her", "answers", "no whole sentence"],
+)
+def test_what_only_an_earlier_message_says_is_cut_where_nothing_refers_to_it(
+    said: str, before: str, kept: str | None
+) -> None:
+    at = datetime(2026, 1, 1, tzinfo=timezone.utc)
+    request = ExtractionRequest((Turn(1, "user", "Ann", said, at),), (Turn(0, "user", "Ann", before, at),))
+    text = "Ann booked a table for two for Ann's sister Clara."
+    fact, _ = ground.trimmed(ExtractedFact(text, sources=(1,)), request)
+    assert fact.text == (kept or text)

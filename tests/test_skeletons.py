@@ -54,16 +54,15 @@ def test_nearly_every_fact_of_an_example_is_grounded_in_it(some: list[generate.E
 def test_the_same_seed_gives_the_same_examples_and_no_two_are_alike(some: list[generate.Example]) -> None:
     again = itertools.islice(generate.examples(generate.training(), 1), 20)
     assert [example.request for example in again] == [example.request for example in some[:20]]
-    shown = [compact.render(example.request) for example in some]
+    shown = [str(example.request) for example in some]
     assert len(set(shown)) > 0.99 * len(shown)
 
 
 def test_asked_of_one_message_what_was_said_before_is_window_and_perhaps_known() -> None:
-    made = list(itertools.islice(generate.examples(generate.training(), 2, one_message=1.0), 500))
-    one = [each for each in made if len(each.request.messages) == 1]
-    assert len(one) > 450  # the others say a part of a fact in each message
+    one = list(itertools.islice(generate.examples(generate.training(), 2, one_message=True), 500))
     assert 0.25 < sum(not each.facts for each in one) / len(one) < 0.55
     for example in one:
+        assert len(example.request.messages) == 1
         assert len(example.request.window) <= compact.MOST_EARLIER
         assert all(fact.sources == (1,) for fact in example.facts)
         links = {n for fact in example.facts for n in (*fact.replaces, *fact.continues)}
@@ -72,8 +71,8 @@ def test_asked_of_one_message_what_was_said_before_is_window_and_perhaps_known()
     assert any(len(each.request.messages) > 1 for each in whole)
 
 
-def test_an_answer_reads_back_as_the_facts_it_was_made_of(some: list[generate.Example]) -> None:
-    for example in some:
+def test_an_answer_reads_back_as_the_facts_it_was_made_of() -> None:
+    for example in itertools.islice(generate.examples(generate.training(), 3, one_message=True), 300):
         read = compact.parse(compact.write(example.facts), example.request)
         assert not read.unusable
         assert [(f.text, f.sources, f.replaces, f.continues) for f in read.facts] == [

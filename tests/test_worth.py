@@ -64,3 +64,20 @@ def test_what_says_no_more_than_a_known_fact_is_that_fact(text: str, number: int
 def test_a_fact_that_says_what_it_replaces_is_no_repetition() -> None:
     fact = ExtractedFact("Ann works as a nurse in Porto.", sources=(1,), replaces=(1,))
     assert worth.known(fact, TALK) is None
+
+
+@pytest.mark.parametrize(
+    ("said", "before", "fact", "repeated"),
+    [
+        ("My brother Tom plays the cello.", "I moved to Ghent in 2019.", "Ann moved to Ghent.", True),
+        ("My brother Tom plays the cello.", "I moved to Ghent in 2019.", "Tom plays the cello.", False),
+        ("She is allergic to walnuts.", "My sister Clara visits me.", "Ann's sister Clara visits Ann.", False),
+        ("I did that two years ago, yes.", "Did you move to Ghent?", "Ann moved to Ghent.", False),
+    ],
+    ids=["repeated", "new", "refers to it", "answers"],
+)
+def test_what_an_earlier_message_says_is_not_a_fact_of_this_one(
+    said: str, before: str, fact: str, repeated: bool
+) -> None:
+    request = ExtractionRequest((Turn(2, "user", "Ann", said, NOW),), (Turn(0, "user", "Ann", before, NOW),))
+    assert worth.repeated(ExtractedFact(fact, "Ann", (2,)), request) == repeated

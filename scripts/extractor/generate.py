@@ -17,12 +17,14 @@ from pathlib import Path
 import slots
 from skeletons import MARKED, SLOT, SPEAKERS, Said, Skeleton, base, choices, kind, read
 
-from memlite import dates
-from memlite.compact import LEAST_EARLIER, MOST_EARLIER, MOST_KNOWN
+from memlite import dates, ground
+from memlite.compact import LEAST_EARLIER, MOST_EARLIER, MOST_KNOWN, shown
 from memlite.records import ExtractedFact, ExtractionRequest, KnownFact, NamedEntity, ResolvedDate, Turn
 
 FOLDER = Path(__file__).parent
-DATA_VERSION = "2"
+DATA_VERSION = "3"
+
+_MOST_KNOWN = 4  # of a conversation, before memlite chooses which to show
 
 _ROLES = {"U": "user", "S": "assistant", "T": "tool"}
 _PREPOSITIONS = {"day": "on", "weekend": "on the", "week": "in the", "month": "in", "season": "in", "year": "in"}
@@ -58,12 +60,12 @@ def _all(folder: Path) -> list[Skeleton]:
 
 
 def examples(
-    skeletons: Sequence[Skeleton], seed: int, *, plain: bool = False, one_message: float = 0.0
+    skeletons: Sequence[Skeleton], seed: int, *, plain: bool = False, one_message: bool = False
 ) -> Iterator[Example]:
     """Endless examples, every skeleton once a round in a new order, and twice where a known fact is linked.
 
-    plain: no noise, nothing added. one_message: the share (0 to 1) of the conversations of which a single message is
-    new, as memlite asks; those before it are its window.
+    plain: no noise, nothing added. one_message: a single message is new, as memlite asks; those before it are its
+    window.
     """
     round_ = 0
     while True:
@@ -85,9 +87,9 @@ def example(
     rng: random.Random,
     *,
     plain: bool = False,
-    one_message: float = 0.0,
+    one_message: bool = False,
 ) -> Example | None:
-    """One example of a skeleton; None where its dates could not be said."""
+    """One example of a skeleton; None where its dates could not be said, or no message can be asked of alone."""
     for _ in range(12):
         try:
             conversation = Conversation(skeleton, rng, plain=plain)
@@ -98,8 +100,8 @@ def example(
         return None
     if not plain:
         conversation.surround(others)
-    if one_message and rng.random() < one_message:
-        conversation.ask_of_one()
+    if one_message and not conversation.ask_of_one():
+        return None
     return conversation.example()
 
 
@@ -295,17 +297,20 @@ class Conversation:
         self.messages = [replace(turn, number=turn.number - first) for turn in self.messages[first:]]
         return told
 
-    def ask_of_one(self) -> None:
-        """One message is new, those before it are the window, and what they said may be known already."""
+    def ask_of_one(self) -> bool:
+        """One message is new, those before it are the window, and what they said may be known already.
+
+        Returns whether there is such a message.
+        """
         candidates = [number for number in range(1, len(self.messages) + 1) if not self._is_half_said(number)]
         if not candidates:
-            return
+            return False
         tells = {max(fact.sources) for fact in self.facts}
         number = self.rng.choices(candidates, [1.0 if each in tells else 0.6 for each in candidates])[0]
         now = [fact for fact in self.facts if max(fact.sources) == number]
         over = {known for fact in self.facts if max(fact.sources) < number for known in fact.replaces}
         if any(over & {*fact.replaces, *fact.continues} for fact in now):
-            return
+            return False
         self.messages = self.messages[:number]
         self.facts = [fact for fact in self.facts if max(fact.sources) <= number]
         told = self._pass(number - 1)
@@ -313,7 +318,27 @@ class Conversation:
         self._keep_known([at for at in range(len(self.known)) if at + 1 not in over])
         if over or self.rng.random() < 0.5:
             self.known += told
-        self._shuffle_known()
+        self._keep_near()
+        return True
+
+    def _keep_near(self) -> None:
+        """Of the known facts those that memlite would show, in the order of what they share with the message."""
+        (turn,) = self.messages
+        linked = {n - 1 for fact in self.facts for n in (*fact.replaces, *fact.continues)}
+        words = set(ground.content_words(turn.text))
+        nearness = [
+            len(words.intersection(ground.content_words(text))) + self.rng.random() * (3 if at in linked else 2)
+            for at, text in enumerate(self.known)
+        ]
+        order = sorted(range(len(self.known)), key=lambda at: -nearness[at])
+        request = ExtractionRequest(
+            (turn,), tuple(self.window), tuple(KnownFact(at, self.known[at]) for at in order)
+        )
+        kept = [fact.number for fact in shown(turn, request)]
+        if not linked <= set(kept):  # the index of vectors would have found them
+            kept = [*sorted(linked), *(at for at in kept if at not in linked)][: max(MOST_KNOWN, len(linked))]
+            self.rng.shuffle(kept)
+        self._keep_known(kept)
 
     def _is_half_said(self, number: int) -> bool:
         """Whether this message says a part of a fact whose speaker goes on later."""
@@ -347,7 +372,7 @@ class Conversation:
     def _shuffle_known(self) -> None:
         order = list(range(len(self.known)))
         linked = {n - 1 for fact in self.facts for n in (*fact.replaces, *fact.continues)}
-        while len(order) > MOST_KNOWN:
+        while len(order) > _MOST_KNOWN:
             order.remove(self.rng.choice([n for n in order if n not in linked]))
         self.rng.shuffle(order)
         self._keep_known(order)
