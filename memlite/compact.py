@@ -39,6 +39,9 @@ LONGEST_EARLIER = 240  # characters shown of an earlier message, its end: there 
 
 _LINE = re.compile(r"- (?P<text>[^|]+)(?P<slots>(?: \| [^|]+)*)$")
 
+_NAME = r"[^\W\d_][\w'’-]*(?: (?!to\b|with\b|in\b|on\b)[A-Z\u00c0-\u024f][\w'’-]*)*"
+_WAY = re.compile(rf"\bfrom (?P<start>{_NAME})(?: to (?P<end>{_NAME}))?(?!\w)")
+
 
 def render(request: ExtractionRequest) -> str:
     """The text of a request with one new message: those before it, it, and known facts."""
@@ -119,7 +122,7 @@ def _read(line: str, request: ExtractionRequest) -> ExtractedFact | None:
     """The fact of a line; None where the line was cut off."""
     found = _LINE.match(line)
     (turn,) = request.messages
-    text = dates.written_out(one_line(found["text"]), turn.dates) if found else ""
+    text = _way_round(dates.written_out(one_line(found["text"]), turn.dates), turn.text) if found else ""
     if found is None or not any(mark.isalnum() for mark in text):
         return None
     known = {letter: fact.number for letter, fact in zip(ascii_lowercase, request.known)}
@@ -146,6 +149,23 @@ def _read(line: str, request: ExtractionRequest) -> ExtractedFact | None:
         continues=links.get("continues", ()),
         entities=tuple(entities.values())[:MOST_ENTITIES],
     )
+
+
+def _way_round(text: str, said: str) -> str:
+    """The fact with its way as it was said. "I moved to Porto with Bruno" is no move from Porto, nor one to Bruno.
+
+    The trained model has seen so many moves "from Lisbon to Porto" that it makes one of every move.
+    """
+    way = _WAY.search(text)
+    if way is None or not _says(said, "to", way["start"]) or _says(said, "from", way["start"]):
+        return text
+    end = way["end"] or ""
+    company = f" with {end}" if end and _says(said, "with", end) else ""
+    return f"{text[: way.start()]}to {way['start']}{company}{text[way.end() :]}"
+
+
+def _says(said: str, word: str, name: str) -> bool:
+    return re.search(rf"\b{word} (?:\w+ ){{0,3}}?{re.escape(name)}(?!\w)", said, re.IGNORECASE) is not None
 
 
 def _is_name(turn: Turn) -> bool:

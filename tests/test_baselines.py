@@ -169,7 +169,8 @@ def test_a_run_prints_every_baseline_and_embeds_each_text_once(tmp_path: Path, m
     monkeypatch.setattr(retrieval, "open_embedder", lambda: embedder)
     data = published(tmp_path / "locomo10.json")
     reports: list[dict[str, Any]] = [json.loads(line) for line in run(data, "--baselines", "--json").splitlines()]
-    assert len(embedder.embedded) == len(set(embedder.embedded))
+    again = {text for text in embedder.embedded if embedder.embedded.count(text) > 1}
+    assert again == {"Which dog did Bob adopt?", "Who plays instruments?"}  # the questions, to time it
     assert all(each["n"] == 2 for each in reports)
     systems = list(dict.fromkeys(each["system"] for each in reports))
     passages = [f"chunk RAG {size}, k={count}" for size in baselines.CHUNKS for count in (1, 2)]

@@ -90,6 +90,23 @@ def test_a_relative_date_in_a_fact_is_written_out(said: str, written: str, text:
     assert (fact.text, fact.when) == (text, when)
 
 
+@pytest.mark.parametrize(
+    ("said", "written", "text"),
+    [
+        ("I moved to Porto.", "Ann moved from Porto to Porto.", "Ann moved to Porto."),
+        ("I moved to Porto with my brother Bruno.", "Ann moved from Porto to Bruno.", "Ann moved to Porto with Bruno."),
+        ("I moved to New York in 2020.", "Ann moved from New York in 2020.", "Ann moved to New York in 2020."),
+        ("I moved from Lisbon to Porto.", "Ann moved from Lisbon to Porto.", "Ann moved from Lisbon to Porto."),
+        ("I moved to Porto.", "Ann moved from Lisbon to Porto.", "Ann moved from Lisbon to Porto."),  # it may be known
+        ("I went to Rome from Rome airport.", "Ann went from Rome airport.", "Ann went from Rome airport."),
+        ("I work from home.", "Ann works from home.", "Ann works from home."),
+    ],
+)
+def test_a_way_is_not_turned_round(said: str, written: str, text: str) -> None:
+    (fact,) = compact.parse(f"- {written}", ExtractionRequest((turn(1, "Ann", said),))).facts
+    assert fact.text == text
+
+
 def test_nothing_is_an_answer_and_silence_is_none() -> None:
     assert compact.parse("none", VET).facts == ()
     for answer in ("", "  \n", "{}", "The facts are:"):

@@ -65,6 +65,21 @@ def test_a_move_is_written_with_its_names_its_day_and_its_speaker(extractor: GGU
     assert 0.5 < (fact.confidence or 0) <= 1
 
 
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("I moved to Porto with Bruno in May.", "moved to Porto with Bruno"),
+        ("I moved to Porto yesterday.", "moved to Porto on 2025-05-11"),
+        ("We moved to Porto with our two dogs.", "moved to Porto with two dogs"),
+        ("My wife Eva works at the university in Graz.", "wife Eva works at the university in Graz"),
+        ("I'm allergic to penicillin.", "is allergic to penicillin"),
+    ],
+)
+def test_plain_sentences_are_kept_as_they_were_said(extractor: GGUFExtractor, said: str, expected: str) -> None:
+    (fact,) = stored(extractor, talk(("user", said)))
+    assert expected in fact.text
+
+
 def test_small_talk_questions_and_orders_to_the_memory_leave_nothing(extractor: GGUFExtractor) -> None:
     for said in (
         (("user", "Good morning!"), ("assistant", "Good morning! How can I help you today?")),
