@@ -284,22 +284,41 @@ def _print_added(result: AddResult, as_json: bool, nl: bool) -> None:
     _print(result, result.facts, lambda: output.added_lines(result), as_json, nl)
 
 
+def _search_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What a search is given; `_searched` reads it."""
+    options: list[Callable[[Callable[..., Any]], Callable[..., Any]]] = [
+        click.option("--limit", default=10, show_default=True, help="Most hits."),
+        click.option("--filter", "filter_", help='Conditions on metadata, as JSON: \'{"city": "Porto"}\'.'),
+        click.option(
+            "--past", is_flag=True, help="Also what no longer holds; without it where QUERY says so: used to, before."
+        ),
+        click.option(
+            "--include",
+            type=click.Choice(["facts", "messages", "both"]),
+            default="both",
+            show_default=True,
+            help="What to find.",
+        ),
+    ]
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def _searched(limit: int, filter_: str | None, past: bool, include: str) -> dict[str, Any]:
+    return {
+        "limit": limit,
+        "filters": _json_option("filter", filter_),
+        "past": past or None,
+        "include": ("facts", "messages") if include == "both" else (include,),
+    }
+
+
 @_command('memlite search "who is allergic?" --user ana --explain')
 @click.argument("query")
-@click.option("--limit", default=10, show_default=True, help="Most hits.")
-@click.option("--filter", "filter_", help='Conditions on metadata, as JSON: \'{"city": "Porto"}\'.')
-@click.option(
-    "--past", is_flag=True, help="Also what no longer holds; without it where QUERY says so: used to, before."
-)
+@_search_options
 @click.option("--as-of", "as_of", help="What was true and said then, ISO 8601.")
 @click.option("--explain", is_flag=True, help="Show why each hit was chosen.")
-@click.option(
-    "--include",
-    type=click.Choice(["facts", "messages", "both"]),
-    default="both",
-    show_default=True,
-    help="What to find.",
-)
 @_scope_options
 @_output_options
 @_db_option
@@ -312,12 +331,9 @@ def search(
         hits = memory.search(
             _stdin(query),
             **_scope(user_id, agent_id, run_id),
-            limit=limit,
-            filters=_json_option("filter", filter_),
+            **_searched(limit, filter_, past, include),
             explain=explain or as_json or nl,
-            past=past or None,
             as_of=as_of,
-            include=("facts", "messages") if include == "both" else (include,),  # type: ignore[arg-type]  # a Choice
         )
     _notes(hits.notes)
     _print(list(hits), hits, lambda: [line for hit in hits for line in output.hit_lines(hit)], as_json, nl)
@@ -355,18 +371,7 @@ def context(
 @_command('memlite why 4f1c2a9b "who is allergic?" --user ana')
 @click.argument("id")
 @click.argument("query")
-@click.option("--limit", default=10, show_default=True, help="Most hits of the search.")
-@click.option(
-    "--past", is_flag=True, help="Also what no longer holds; without it where QUERY says so: used to, before."
-)
-@click.option("--filter", "filter_", help="Its conditions on metadata, as JSON.")
-@click.option(
-    "--include",
-    type=click.Choice(["facts", "messages", "both"]),
-    default="both",
-    show_default=True,
-    help="What it is to find.",
-)
+@_search_options
 @_scope_options
 @_output_options
 @_db_option
@@ -380,10 +385,7 @@ def why(
             id,
             _stdin(query),
             **_scope(user_id, agent_id, run_id),
-            limit=limit,
-            filters=_json_option("filter", filter_),
-            include=("facts", "messages") if include == "both" else (include,),  # type: ignore[arg-type]  # a Choice
-            past=past or None,
+            **_searched(limit, filter_, past, include),
         )
     _notes(found.notes)
     _print(found, [found], lambda: output.why_lines(found), as_json, nl)

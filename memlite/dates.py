@@ -30,6 +30,7 @@ from functools import cache
 from memlite.records import ResolvedDate
 
 Days = tuple[date, date, str]  # first and last day, precision
+PartialDate = tuple[int | None, int | None, int | None]  # year, month, day
 Match = re.Match[str]
 
 _WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -49,16 +50,16 @@ _PAST = (
     r"|will|'ll|won't|shall|going to|gonna|let's|(?:plan|plans|planning|want|hope|need|have) to|should|can|"
     r"could|would|soon)\b"
 )
+# Of lower-case text.
 _NAMED_MONTH = (
-    r"jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
-    r"|nov(?:ember)?|dec(?:ember)?"
+    r"(?P<m>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|"
+    r"oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"
 )
 _ABSOLUTE = (
-    r"(?i)(?<![\w-])(?:(?P<y1>\d{4})-(?P<m1>\d{2})(?:-(?P<d1>\d{2}))?(?![\w-])"
-    rf"|(?P<m2>{_NAMED_MONTH})\.? (?:the )?(?P<d2>\d{{1,2}})(?:st|nd|rd|th)?,? (?P<y2>\d{{4}})\b"
-    rf"|(?P<d3>\d{{1,2}})(?:st|nd|rd|th)?(?: of)? (?P<m3>{_NAMED_MONTH})\.?,? (?P<y3>\d{{4}})\b"
-    rf"|(?P<m4>{_NAMED_MONTH})\.?,? (?:of )?(?P<y4>\d{{4}})\b"
-    r"|(?:in|during|of|since) (?P<y5>(?:19|20)\d\d)\b)"
+    r"(?<![\d-])(?P<y>\d{4})-(?P<m>\d{2})(?:-(?P<d>\d{2}))?(?![\d-])",
+    rf"\b{_NAMED_MONTH} (?:the )?(?P<d>\d{{1,2}})(?:st|nd|rd|th)?(?![\w:]|[.,]\d)(?:,? (?P<y>\d{{4}})\b)?",
+    rf"(?<![\w.,:])(?P<d>\d{{1,2}})(?:st|nd|rd|th)?(?: of)? {_NAMED_MONTH}(?!\w)(?:,? (?P<y>\d{{4}})\b)?",
+    rf"\b{_NAMED_MONTH},? (?:of )?(?P<y>\d{{4}})\b",
 )
 _REPEATS = r"(?i)birthday|anniversary|\bborn\b|\bevery\b"
 
@@ -90,22 +91,37 @@ def resolve(text: str, observed_at: datetime) -> tuple[ResolvedDate, ...]:
     return tuple(resolved)
 
 
+def absolute(text: str) -> tuple[list[tuple[str, PartialDate]], str]:
+    """The absolute dates of a lower-case text, as written and in parts; and the text with a ";" in their places."""
+    found: list[tuple[str, PartialDate]] = []
+
+    def take(match: Match) -> str:
+        groups = match.groupdict()
+        month = groups["m"]
+        number = int(month) if month.isdecimal() else 1 + _MONTHS.index(month[:3])
+        year, day = (int(groups[name]) if groups.get(name) else None for name in ("y", "d"))
+        try:
+            date(2000 if year is None else year, number, 1 if day is None else day)
+        except ValueError:
+            return match[0]
+        found.append((match[0], (year, number, day)))
+        return ";"  # so that no number reads across the gap
+
+    for pattern in _ABSOLUTE:
+        text = re.sub(pattern, take, text)
+    return found, text
+
+
 def spans(text: str, now: datetime) -> tuple[tuple[date, date], ...]:
     """The first and last days of all periods that a question names: "last summer", "in May 2023", "2023-05-11"."""
     found = [(date.fromisoformat(each.start), date.fromisoformat(each.end)) for each in resolve(text, now)]
-    for match in re.finditer(_ABSOLUTE, text):
-        told = {name: value for name, value in match.groupdict().items() if value}
-        year = next(int(value) for name, value in told.items() if name.startswith("y"))
-        day = next((int(value) for name, value in told.items() if name.startswith("d")), None)
-        month = next((value for name, value in told.items() if name.startswith("m")), None)
-        with suppress(ValueError):  # "February 30th"
-            if month is None:
-                found.append((date(year, 1, 1), date(year, 12, 31)))
-                continue
-            number = int(month) if month.isdecimal() else _MONTHS.index(month[:3].lower()) + 1
-            first, last, _ = _months(year, number)
-            found.append((first, last) if day is None else (date(year, number, day), date(year, number, day)))
-    return tuple(found)
+    told, rest = absolute(text.casefold())
+    for _, (year, month, day) in told:
+        if year and month:
+            first, last, _ = _months(year, month) if day is None else _day(date(year, month, day))
+            found.append((first, last))
+    years = map(int, re.findall(r"\b(?:in|during|of|since) ((?:19|20)\d\d)\b", rest))
+    return (*found, *((date(year, 1, 1), date(year, 12, 31)) for year in years))
 
 
 def shown(found: ResolvedDate) -> str:

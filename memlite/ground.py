@@ -16,14 +16,13 @@ from dataclasses import replace
 from datetime import date
 from itertools import zip_longest
 
+from memlite import dates
 from memlite.records import ExtractedFact, ExtractionRequest, Turn
 
 # Below this share of its content words a fact counts as invented. Measured on LoCoMo's 1,210 facts, which
 # people wrote freely: 4 % are below it beside the turns they cite, 84 % beside others of the same speaker. At
 # 0.4 it is 2 % and 77 %, at 0.6 10 % and 92 %.
 MIN_SHARE = 0.5
-
-PartialDate = tuple[int | None, int | None, int | None]  # year, month, day
 
 _SPACELESS = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
@@ -94,16 +93,6 @@ _WEEKDAY_NUMBER = {weekday: number for number, weekday in enumerate(_WEEKDAYS.sp
 _NO_NAMES = _set(f"ok tv am pm {_MONTHS} {_WEEKDAYS}")
 _ALWAYS = _STOP | _TITLES | _set("ok tv am pm")
 
-_MONTH = (
-    r"(?P<m>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|"
-    r"oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"
-)
-_DATE_PATTERNS = (
-    r"(?<![\d-])(?P<y>\d{4})-(?P<m>\d{2})(?:-(?P<d>\d{2}))?(?![\d-])",
-    rf"\b{_MONTH} (?:the )?(?P<d>\d{{1,2}})(?:st|nd|rd|th)?(?![\w:]|[.,]\d)(?:,? (?P<y>\d{{4}})\b)?",
-    rf"(?<![\w.,:])(?P<d>\d{{1,2}})(?:st|nd|rd|th)?(?: of)? {_MONTH}(?!\w)(?:,? (?P<y>\d{{4}})\b)?",
-    rf"\b{_MONTH},? (?:of )?(?P<y>\d{{4}})\b",
-)
 _DATE_WORD = (
     rf"\b(?:{'|'.join(_WEEKDAYS.split())}|january|february|april|june|july|august|september|october|november|"
     r"december|(?<=\bin )(?:may|march))\b"
@@ -408,33 +397,17 @@ def number_words(text: str) -> set[str]:
 # Dates
 
 
-def _parts(day: date) -> PartialDate:
+def _parts(day: date) -> dates.PartialDate:
     return day.year, day.month, day.day
 
 
-def _dates(text: str) -> tuple[list[tuple[str, PartialDate]], str]:
+def _dates(text: str) -> tuple[list[tuple[str, dates.PartialDate]], str]:
     """The absolute dates of a text, as written and in parts; and the folded text without them."""
-    found: list[tuple[str, PartialDate]] = []
-
-    def take(match: re.Match[str]) -> str:
-        groups = match.groupdict()
-        month = groups["m"]
-        number = int(month) if month.isdecimal() else 1 + [*(each[:3] for each in _MONTH_NUMBER)].index(month[:3])
-        year, day = (int(groups[name]) if groups.get(name) else None for name in ("y", "d"))
-        try:
-            date(2000 if year is None else year, number, 1 if day is None else day)
-        except ValueError:
-            return match[0]
-        found.append((match[0], (year, number, day)))
-        return ";"  # so that no number reads across the gap
-
-    rest = fold(text)
-    for pattern in _DATE_PATTERNS:
-        rest = re.sub(pattern, take, rest)
+    found, rest = dates.absolute(fold(text))
     return found, re.sub(r"(?<=\d):00\b", ";", rest)  # 7:00 is 7
 
 
-def _unknown_dates(text: str, evidence: _Evidence, known: set[PartialDate]) -> Iterator[str]:
+def _unknown_dates(text: str, evidence: _Evidence, known: set[dates.PartialDate]) -> Iterator[str]:
     found, rest = _dates(text)
     for shown, parts in found:
         if not any(all(part in (None, at) for part, at in zip(parts, each, strict=True)) for each in known):

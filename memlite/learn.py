@@ -119,10 +119,10 @@ def _confirm_repeated(
     """
     sources = messages.of_facts(db, json.dumps([id_ for id_, _ in known]))
     earlier = messages.fetch(db, sorted({id_ for ids in sources.values() for id_ in ids}))
-    for fact_id, ids in sources.items():
-        fact = facts.fetch(db, [fact_id], {}).get(fact_id)
-        for id_, message in new if fact and fact.current else ():
-            if fact and id_ not in ids and any(_same(message, earlier[other]) for other in ids if other in earlier):
+    for fact_id, fact in facts.fetch(db, sources, {}).items():
+        ids = sources[fact_id]
+        for id_, message in new if fact.current else ():
+            if id_ not in ids and any(_same(message, earlier[other]) for other in ids):
                 facts.confirm(db, fact_id, instants.read(message.observed_at, None, "observed_at")[0], (id_,))
                 learnt.skipped.append(Skipped(fact.text, "duplicate", fact.id))
 

@@ -90,10 +90,9 @@ class Memory:
     none. embedder: a GGUF file, "sentence-transformers/NAME", an object with `embed`, None for the one that
     `memlite models` shows, False for none. extractor: likewise a GGUF chat model. reranker: the folder of a
     sentence-transformers cross-encoder, or an object with `scores`, that orders the best hits of a search; None for
-    none. timezone: of naive times,
-    an IANA name or a tzinfo; by default the machine's. n_threads: for both models. lease_seconds: how long a
-    worker may take for one batch before another may try. min_confidence: 0 to 1, the mean probability of a fact's words
-    below which it is skipped; 0 keeps all.
+    none. timezone: of naive times, an IANA name or a tzinfo; by default the machine's. n_threads: for both models.
+    lease_seconds: how long a worker may take for one batch before another may try. min_confidence: 0 to 1, the mean
+    probability of a fact's words below which it is skipped; 0 keeps all.
 
     Usable from any thread and after a fork. Raises FileError where the file cannot be used and ModelError
     where a model that was asked for cannot.

@@ -9,7 +9,7 @@ import apsw
 import pytest
 import sqlite_vec  # noqa: F401  # said to be there by name when it is missing, not by a failing search
 
-from memlite import Memory, downloads, models
+from memlite import ExtractedFact, Extraction, ExtractionRequest, Memory, downloads, models
 
 
 def pytest_report_header() -> str:
@@ -43,4 +43,21 @@ def path(tmp_path: Path) -> Path:
 def memory(path: Path) -> Iterator[Memory]:
     """A memory without models: what does not depend on a model's words is tested on it."""
     with Memory(path, embedder=False, extractor=False) as opened:
+        yield opened
+
+
+class Echo:
+    """An extractor whose facts are the messages themselves."""
+
+    name = "echo"
+    prompt_version = "1"
+
+    def extract(self, request: ExtractionRequest) -> Extraction:
+        return Extraction(tuple(ExtractedFact(turn.text, turn.speaker, (turn.number,)) for turn in request.messages))
+
+
+@pytest.fixture
+def learning(path: Path) -> Iterator[Memory]:
+    """A memory that learns every message as it is."""
+    with Memory(path, embedder=False, extractor=Echo()) as opened:
         yield opened

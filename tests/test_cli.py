@@ -1248,7 +1248,7 @@ def test_an_interrupted_add_has_stored_its_message(own: dict[str, str], path: Pa
     Memory(path, embedder=False, extractor=False).close()
     del own["MEMLITE_EXTRACTOR"]
     with subprocess.Popen(
-        [*CLI, "add", "I booked Osteria Lume for 14 June at 19:30. " * 8],
+        [*CLI, "add", "I booked Osteria Lume for 14 June at 19:30. " * 80],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, **own},
     ) as adding:  # fmt: skip
         with Memory(path, embedder=False, extractor=False) as memory:

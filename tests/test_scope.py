@@ -2,36 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from memlite import (
-    ExtractedFact,
-    Extraction,
-    ExtractionRequest,
     InvalidInputError,
     Memory,
     NotFoundError,
 )
-
-
-class Echo:
-    """An extractor whose facts are the messages themselves."""
-
-    name = "echo"
-    prompt_version = "1"
-
-    def extract(self, request: ExtractionRequest) -> Extraction:
-        return Extraction(tuple(ExtractedFact(turn.text, turn.speaker, (turn.number,)) for turn in request.messages))
-
-
-@pytest.fixture
-def learning(path: Path) -> Iterator[Memory]:
-    with Memory(path, embedder=False, extractor=Echo()) as opened:
-        yield opened
 
 
 def texts(found: Any) -> set[str]:

@@ -13,9 +13,6 @@ from hypothesis import strategies as st
 
 from memlite import (
     EmbedderMismatchError,
-    ExtractedFact,
-    Extraction,
-    ExtractionRequest,
     InvalidInputError,
     Memory,
     ModelMissingError,
@@ -46,22 +43,6 @@ class Noise(SameVector):
 class Wider(SameVector):
     name = "wider"
     dimension = 12
-
-
-class Echo:
-    """An extractor whose facts are the messages themselves."""
-
-    name = "echo"
-    prompt_version = "1"
-
-    def extract(self, request: ExtractionRequest) -> Extraction:
-        return Extraction(tuple(ExtractedFact(turn.text, turn.speaker, (turn.number,)) for turn in request.messages))
-
-
-@pytest.fixture
-def learning(path: Path) -> Iterator[Memory]:
-    with Memory(path, embedder=False, extractor=Echo()) as opened:
-        yield opened
 
 
 @pytest.fixture

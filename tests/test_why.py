@@ -11,13 +11,11 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from conftest import Echo
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memlite import (
-    ExtractedFact,
-    Extraction,
-    ExtractionRequest,
     InvalidInputError,
     Memory,
     NotFoundError,
@@ -25,22 +23,6 @@ from memlite import (
 from memlite.cli import main
 
 UNKNOWN = "deadbeef" * 4
-
-
-class Echo:
-    """An extractor whose facts are the messages themselves."""
-
-    name = "echo"
-    prompt_version = "1"
-
-    def extract(self, request: ExtractionRequest) -> Extraction:
-        return Extraction(tuple(ExtractedFact(turn.text, turn.speaker, (turn.number,)) for turn in request.messages))
-
-
-@pytest.fixture
-def learning(path: Path) -> Iterator[Memory]:
-    with Memory(path, embedder=False, extractor=Echo()) as opened:
-        yield opened
 
 
 def remember(memory: Memory, *texts: str, **options: Any) -> list[str]:
