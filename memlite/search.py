@@ -19,7 +19,8 @@ from memlite.words import Query, fold, match_expression, unquoted
 
 POOL = 30  # candidates of each lane
 MOST_ROWS = 2000  # rows that hold a term, up to which they are all read
-BEST = 20  # of those: messages that nominate what stands beside them
+BEST = 20  # messages that nominate what stands beside them
+SPEAKING = 30  # messages that speak for their session, however many are nominated for a higher limit
 _ENTITY_SIMILARITY = 0.7  # a query this close to an entity's name means that entity
 _WORD = re.compile(r"\w+")
 _NAME_WORDS = 4  # words of the longest entity name looked up in a query
@@ -242,11 +243,13 @@ def _messages(
         ids |= {*by_vector(db, asked, MESSAGES, pool), *_by_words(db, asked, MESSAGES, terms, pool)}
     found = {id_: rank.Signals() for id_ in ids}
     _match(db, asked, MESSAGES, terms, found, hashes)
-    own = dict(found)
+    best = sorted(found, key=lambda id_: (-rank.match(found[id_]), id_))
+    own = {id_: found[id_] for id_ in best[:SPEAKING]}
     places = messages.places(db, found)
     if nominate:
-        first = sorted(found, key=lambda id_: -rank.match(found[id_]))[:BEST]
-        beside = {other for id_ in first for other in (*places[id_].before[:1], *places[id_].after[:1])} - set(found)
+        beside = {other for id_ in best[:BEST] for other in (*places[id_].before[:1], *places[id_].after[:1])} - set(
+            found
+        )
         more = {id_: rank.Signals() for id_ in shown(db, asked, MESSAGES, beside)}
         _match(db, asked, MESSAGES, terms, more, hashes)
         found |= more
