@@ -42,6 +42,7 @@ from memlite.records import (
     Skipped,
     Stats,
     Turn,
+    Undone,
     Why,
     WorkResult,
 )
@@ -90,6 +91,7 @@ __all__ = [
     "Skipped",
     "Stats",
     "Turn",
+    "Undone",
     "Why",
     "WorkResult",
 ]

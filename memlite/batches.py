@@ -30,9 +30,10 @@ class Batch:
     metadata: str
     expires_at: int | None
     attempts: int
+    undoes: int | None
 
 
-_COLUMNS = "id, uid, scope_id, kind, instructions, metadata, expires_at, attempts"
+_COLUMNS = "id, uid, scope_id, kind, instructions, metadata, expires_at, attempts, undoes"
 
 
 def insert(
@@ -45,14 +46,15 @@ def insert(
     instructions: str = "",
     metadata: str = "{}",
     expires_at: int | None = None,
+    undoes: int | None = None,
 ) -> Batch:
-    """Begin a batch."""
+    """Begin a batch. undoes: the row id of the batch that it undoes."""
     rows = db.execute(
         f"""
-        INSERT INTO batches(uid, scope_id, kind, instructions, metadata, expires_at, created_at, state)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING {_COLUMNS}
+        INSERT INTO batches(uid, scope_id, kind, instructions, metadata, expires_at, created_at, state, undoes)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING {_COLUMNS}
         """,
-        (uuid.uuid4().hex, scope_id, kind, instructions, metadata, expires_at, created_at, state),
+        (uuid.uuid4().hex, scope_id, kind, instructions, metadata, expires_at, created_at, state, undoes),
     )
     return Batch(*next(rows))
 
@@ -142,7 +144,7 @@ def release(db: apsw.Connection, batch_id: int, worker: str, error: str) -> None
 def fetch(db: apsw.Connection, batch_id: int) -> tuple[Batch, str, str]:
     """A batch with its state and the last error."""
     row = next(db.execute(f"SELECT {_COLUMNS}, state, error FROM batches WHERE id = ?", (batch_id,)))
-    return Batch(*row[:8]), row[8], row[9]
+    return Batch(*row[:-2]), row[-2], row[-1]
 
 
 def queued(db: apsw.Connection, sql: str, bindings: Sequence[object]) -> list[Any]:
@@ -156,6 +158,33 @@ def queued(db: apsw.Connection, sql: str, bindings: Sequence[object]) -> list[An
             bindings,
         )
     )
+
+
+def find(db: apsw.Connection, prefix: str, sql: str, bindings: Sequence[object]) -> list[tuple[int, str]]:
+    """Batches whose id begins with `prefix`, within a scope: up to three (row id, id)."""
+    return list(
+        db.execute(
+            f"""
+        SELECT b.id, b.uid FROM batches b JOIN scopes s ON s.id = b.scope_id
+        WHERE b.uid >= ? AND b.uid < ? || 'g' AND {sql} LIMIT 3
+        """,
+            (prefix, prefix, *bindings),
+        )
+    )
+
+
+def undone_by(db: apsw.Connection, batch_id: int) -> str | None:
+    """The id of the undo that undid a batch and has not been undone itself."""
+    found: str | None = db.execute(
+        "SELECT u.uid FROM batches u WHERE u.undoes = ? AND NOT EXISTS (SELECT 1 FROM batches WHERE undoes = u.id)",
+        (batch_id,),
+    ).get
+    return found
+
+
+def set_state(db: apsw.Connection, batch_id: int, state: str) -> None:
+    """Queue a batch, or take it from the queue; a worker that has it loses its claim."""
+    db.execute("UPDATE batches SET state = ?, worker = NULL, lease_until = NULL WHERE id = ?", (state, batch_id))
 
 
 def forget_empty(db: apsw.Connection, batch_ids: str) -> None:

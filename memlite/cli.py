@@ -396,12 +396,13 @@ def why(
 @click.option("--cursor", help="Go on after the page that printed it.")
 @click.option("--order", type=click.Choice(["newest", "oldest"]), default="newest", show_default=True)
 @click.option("--past", is_flag=True, help="Also facts that were replaced or have expired.")
+@click.option("--archived", is_flag=True, help="Facts that were archived instead.")
 @click.option("--filter", "filter_", help="Conditions on metadata, as JSON.")
 @_scope_options
 @_output_options
 @_db_option
 def list_(
-    limit: int, cursor: str | None, order: Any, past: bool, filter_: str | None,
+    limit: int, cursor: str | None, order: Any, past: bool, archived: bool, filter_: str | None,
     user_id: str | None, agent_id: str | None, run_id: str | None, as_json: bool, nl: bool, own_db: Path | None,
 ) -> None:  # fmt: skip
     """Show facts, a page at a time."""
@@ -413,6 +414,7 @@ def list_(
             cursor=cursor,
             order=order,
             past=past,
+            archived=archived,
         )
     _print(page, page, lambda: [line for fact in page for line in output.fact_lines(fact)], as_json, nl)
     if not page and not as_json and not nl:
@@ -452,6 +454,42 @@ def update(
     with _memory(own_db, extractor=False) as memory:
         fact = memory.update(id, text=text, kind=kind, metadata=_json_option("metadata", metadata), **expiry)
     _print(fact, [fact], lambda: output.fact_lines(fact), as_json, nl)
+
+
+@_command("memlite archive 4f1c2a9b --reason outdated")
+@click.argument("ids", nargs=-1, required=True, metavar="ID...")
+@click.option("--reason", help="For the history.")
+@_output_options
+@_db_option
+def archive(ids: tuple[str, ...], reason: str | None, as_json: bool, nl: bool, own_db: Path | None) -> None:
+    """Hide facts from every search; `restore` brings them back."""
+    with _memory(own_db, extractor=False, embedder=False) as memory:
+        hidden = [memory.archive(id, reason=reason) for id in ids]
+    _print(hidden, hidden, lambda: [line for fact in hidden for line in output.fact_lines(fact)], as_json, nl)
+
+
+@_command("memlite restore 4f1c2a9b")
+@click.argument("ids", nargs=-1, required=True, metavar="ID...")
+@click.option("--reason", help="For the history.")
+@_output_options
+@_db_option
+def restore(ids: tuple[str, ...], reason: str | None, as_json: bool, nl: bool, own_db: Path | None) -> None:
+    """Bring archived facts back, or reopen facts that were replaced or have expired."""
+    with _memory(own_db, extractor=False) as memory:
+        back = [memory.restore(id, reason=reason) for id in ids]
+    _print(back, back, lambda: [line for fact in back for line in output.fact_lines(fact)], as_json, nl)
+
+
+@_command("memlite undo 77ab90c1")
+@click.argument("batch")
+@_output_options
+@_db_option
+def undo(batch: str, as_json: bool, nl: bool, own_db: Path | None) -> None:
+    """Undo everything that one add or remember wrote (BATCH: as they print it), or an undo."""
+    with _memory(own_db, extractor=False) as memory:
+        undone = memory.undo(batch)
+    _notes(undone.notes)
+    _print(undone, [undone], lambda: output.undone_lines(undone), as_json, nl)
 
 
 @_command("memlite delete 4f1c2a9b --dry-run")

@@ -23,6 +23,9 @@ CURRENT = """
 # One that counts or once counted: not what an update rewrote, nor what was put away.
 KEPT = "(f.recorded_to IS NULL AND f.archived_at IS NULL)"
 
+# One that was put away.
+ARCHIVED = "(f.recorded_to IS NULL AND f.archived_at IS NOT NULL)"
+
 # One that was true at `{at}`, UTC milliseconds.
 TRUE_AT = f"""
 ({KEPT} AND f.valid_from <= {{at}} AND (f.valid_to IS NULL OR f.valid_to > {{at}})
@@ -138,6 +141,63 @@ def confirm(db: apsw.Connection, fact_id: int, observed_at: int, message_ids: It
 def close(db: apsw.Connection, fact_id: int, valid_to: int) -> None:
     """End a fact's validity: it is past from then on."""
     db.execute("UPDATE facts SET live = 0, valid_to = max(valid_from, ?) WHERE id = ?", (valid_to, fact_id))
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Where a fact stands in its life: what archiving, restoring and undoing change. Instants are UTC milliseconds."""
+
+    uid: str
+    scope_id: int
+    live: bool
+    valid_to: int | None
+    expires_at: int | None
+    archived_at: int | None
+
+
+def state(db: apsw.Connection, fact_id: int) -> State | None:
+    """The state of a fact, None where it is gone."""
+    row = db.execute(
+        "SELECT uid, scope_id, live, valid_to, expires_at, archived_at FROM facts WHERE id = ?", (fact_id,)
+    ).fetchone()
+    return State(row[0], row[1], bool(row[2]), *row[3:]) if row else None
+
+
+def set_state(db: apsw.Connection, fact_id: int, new: State) -> None:
+    """Write a state; a fact that is archived by it counts as not embedded."""
+    db.execute(
+        """
+        UPDATE facts SET live = ?, valid_to = ?, expires_at = ?, archived_at = ?,
+                         embedded = CASE WHEN ?4 IS NULL THEN embedded ELSE 0 END
+        WHERE id = ?
+        """,
+        (int(new.live), new.valid_to, new.expires_at, new.archived_at, fact_id),
+    )
+
+
+def by_uid(db: apsw.Connection, uid: str) -> int | None:
+    """The row id of the fact with exactly this id, None where it is gone."""
+    id_: int | None = db.execute("SELECT id FROM facts WHERE uid = ?", (uid,)).get
+    return id_
+
+
+def replaced_by(db: apsw.Connection, fact_id: int) -> list[int]:
+    """The row ids of the facts that this one replaced."""
+    rows = db.execute("SELECT to_fact FROM links WHERE from_fact = ? AND relation = 'replaces'", (fact_id,))
+    return [id_ for (id_,) in rows]
+
+
+def count_confirmations(db: apsw.Connection, message_ids: str) -> None:
+    """Set anew when facts were last confirmed that cite any of these messages, by the sources that are not archived."""
+    db.execute(
+        """
+        UPDATE facts SET last_confirmed_at = max(observed_at, coalesce(
+          (SELECT max(m.observed_at) FROM sources r JOIN messages m ON m.id = r.message_id
+           WHERE r.fact_id = facts.id AND m.archived_at IS NULL), observed_at))
+        WHERE id IN (SELECT fact_id FROM sources WHERE message_id IN (SELECT value FROM json_each(?)))
+        """,
+        (message_ids,),
+    )
 
 
 def link(db: apsw.Connection, from_fact: int, to_fact: int, relation: str) -> None:
@@ -273,7 +333,8 @@ def fetch(
         f"""
         SELECT r.fact_id, m.uid FROM sources r JOIN messages m ON m.id = r.message_id
         JOIN scopes s ON s.id = m.scope_id
-        WHERE r.fact_id IN (SELECT value FROM json_each(?)) AND {sql} ORDER BY r.fact_id, m.id
+        WHERE r.fact_id IN (SELECT value FROM json_each(?)) AND m.archived_at IS NULL AND {sql}
+        ORDER BY r.fact_id, m.id
         """,
         (listed, *bindings),
     ):
@@ -283,7 +344,7 @@ def fetch(
         SELECT f.id, f.uid, s.user_id, s.agent_id, s.run_id, b.uid, f.text, f.attributed_to, f.kind, f.metadata,
                f.confidence, f.model, f.prompt_version, f.created_at, f.observed_at, f.observed_offset,
                f.event_start, f.event_end, f.event_precision, f.valid_from, f.valid_to, f.last_confirmed_at,
-               f.expires_at, {CURRENT}
+               f.expires_at, f.archived_at, {CURRENT}
         FROM facts f JOIN scopes s ON s.id = f.scope_id LEFT JOIN batches b ON b.id = f.batch_id
         WHERE f.id IN (SELECT value FROM json_each(?))
         """,
@@ -314,7 +375,8 @@ def fetch(
             valid_to=instants.optional(row[20], offset),
             last_confirmed_at=instants.local(row[21], offset),
             expires_at=instants.optional(row[22], offset),
-            current=bool(row[23]),
+            archived_at=instants.optional(row[23]),
+            current=bool(row[24]),
         )
     return {id_: found[id_] for id_ in wanted if id_ in found}
 

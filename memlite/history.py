@@ -47,6 +47,23 @@ def of_reach(db: apsw.Connection, sql: str, bindings: Sequence[object], limit: i
     return _events(db, sql, bindings, f"ORDER BY e.id DESC LIMIT {int(limit)}")
 
 
+def of_batch(db: apsw.Connection, batch_id: int) -> list[Event]:
+    """Every event of a batch, oldest first."""
+    return _events(db, "e.batch_id = ?", (batch_id,), "ORDER BY e.id")
+
+
+def hidden_by_undo(db: apsw.Connection, fact_uid: str) -> bool:
+    """Whether the last time a fact was archived it was by an undo, and not by hand."""
+    undoes = db.execute(
+        """
+        SELECT b.undoes FROM events e LEFT JOIN batches b ON b.id = e.batch_id
+        WHERE e.fact_uid = ? AND e.action = 'ARCHIVE' ORDER BY e.id DESC LIMIT 1
+        """,
+        (fact_uid,),
+    ).get
+    return undoes is not None
+
+
 def find(db: apsw.Connection, prefix: str, sql: str, bindings: Sequence[object]) -> list[str]:
     """The ids of facts with events, living or deleted, that begin with `prefix`, within a scope."""
     rows = db.execute(

@@ -13,7 +13,20 @@ from typing import Any
 
 import apsw
 
-from memlite import batches, dates, entities, facts, ground, history, instants, messages, scopes, vectors, worth
+from memlite import (
+    batches,
+    dates,
+    entities,
+    facts,
+    ground,
+    history,
+    instants,
+    lifecycle,
+    messages,
+    scopes,
+    vectors,
+    worth,
+)
 from memlite.db import Database
 from memlite.errors import ExtractionError, InvalidInputError, ModelError
 from memlite.facts import NewFact
@@ -207,6 +220,7 @@ def store(
     the same root already knows is a duplicate too.
     """
     now = instants.now()
+    step = lifecycle.Step(now, actor, batch_id=batch_id)
     for candidate in candidates:
         sources = messages.existing(db, candidate.fact.sources)
         if candidate.fact.sources and not sources:
@@ -218,7 +232,7 @@ def store(
             facts.confirm(db, twin.id, fact.observed_at, fact.sources)
             for other in candidate.replaces:
                 if other != twin.id:
-                    _replace(db, other, twin.id, twin.uid, fact, now, batch_id, actor)
+                    lifecycle.replace(db, other, twin.id, twin.uid, fact, step)
             learnt.skipped.append(Skipped(fact.text, "duplicate", twin.uid))
             continue
         id_, uid = facts.insert(db, scope.id, batch_id, fact, now)
@@ -226,7 +240,7 @@ def store(
         mention(db, scope, id_, fact, made)
         _store_vector(db, scope, id_, fact, made)
         for other in candidate.replaces:
-            _replace(db, other, id_, uid, fact, now, batch_id, actor)
+            lifecycle.replace(db, other, id_, uid, fact, step)
         for other in candidate.continues:
             facts.link(db, id_, other, "continues")
         learnt.facts.append(id_)
@@ -271,7 +285,7 @@ def rewrite(db: apsw.Connection, fact_id: int, change: Change, made: Embedded) -
         return
     scope = scopes.fetch(db, scope_id)
     other = facts.twin(db, scope.id, text) if live else None
-    if other and other.id != fact_id and _open_twin(db, scope, text, now, None):
+    if other and other.id != fact_id and lifecycle.open_twin(db, scope.id, text, now, None):
         raise InvalidInputError(f"another fact of this scope, {other.uid}, already says {text!r}; delete one of them.")
     made_by = vectors.identity(db)
     old_vector = vectors.fetch(db, "fact", fact_id) if made_by else None
@@ -476,55 +490,7 @@ def _living_twin(
     db: apsw.Connection, scope: StoredScope, fact: NewFact, now: int, batch_id: int, across_runs: bool
 ) -> facts.Twin | None:
     """The living fact that says the same, in the scope or, across runs, anywhere in its root."""
-    twin = _open_twin(db, scope, fact.text, now, batch_id)
+    twin = lifecycle.open_twin(db, scope.id, fact.text, now, batch_id)
     if twin is None and across_runs:
         twin = facts.twin_in_root(db, scope.root_id, fact.text)
     return twin
-
-
-def _open_twin(db: apsw.Connection, scope: StoredScope, text: str, now: int, batch_id: int | None) -> facts.Twin | None:
-    """The living fact of the exact scope with this text; one whose time is over is closed here and does not block."""
-    twin = facts.twin(db, scope.id, text)
-    if twin is None or twin.expires_at is None or twin.expires_at > now:
-        return twin
-    _close(db, twin.id, twin.expires_at)
-    history.record(db, "EXPIRE", twin.uid, scope.id, now, batch_id=batch_id, reason="its time was over")
-    return None
-
-
-def _close(db: apsw.Connection, fact_id: int, valid_to: int) -> None:
-    """End a fact's validity, in its row and in the vector index."""
-    facts.close(db, fact_id, valid_to)
-    if vectors.identity(db):
-        vectors.retire(db, fact_id)
-
-
-def _replace(
-    db: apsw.Connection,
-    old_id: int,
-    new_id: int,
-    new_uid: str,
-    fact: NewFact,
-    now: int,
-    batch_id: int,
-    actor: str,
-) -> None:
-    """Close the fact that was true before. The older observation is the one that closes, whichever arrived first."""
-    row = db.execute(
-        "SELECT uid, scope_id, live, observed_at, valid_from FROM facts WHERE id = ?", (old_id,)
-    ).fetchone()
-    if row is None:  # deleted while the model ran
-        return
-    uid, scope_id, live, observed_at, valid_from = row
-    if not live:
-        facts.link(db, new_id, old_id, "replaces")
-        return
-    begins = fact.observed_at if fact.valid_from is None else fact.valid_from
-    closed_id, closed_uid, by, ends = (
-        (new_id, new_uid, uid, valid_from) if fact.observed_at < observed_at else (old_id, uid, new_uid, begins)
-    )
-    facts.link(db, new_id if closed_id == old_id else old_id, closed_id, "replaces")
-    _close(db, closed_id, ends)
-    history.record(
-        db, "SUPERSEDE", closed_uid, scope_id, now, batch_id=batch_id, actor=actor, after={"replaced_by": by}
-    )

@@ -29,6 +29,7 @@ from memlite import (
     history,
     instants,
     learn,
+    lifecycle,
     messages,
     rank,
     remembered,
@@ -58,6 +59,7 @@ from memlite.records import (
     Scope,
     Skipped,
     Stats,
+    Undone,
     Why,
     WorkResult,
 )
@@ -306,6 +308,61 @@ class Memory:
         self._whole_file("compact")
         self._database.compact()
 
+    def archive(self, id: str, *, reason: str | None = None) -> Fact:
+        """Hide a fact from every search, and its messages where they say nothing else; `restore` brings it back.
+
+        reason: for the history. Raises NotFoundError.
+        """
+        why_ = arguments.text("reason", reason)
+        with self._database.write() as db:
+            row_id = self._find_fact(db, id, self._place(db))
+            lifecycle.archive(db, row_id, lifecycle.Step(instants.now(), "caller", why_))
+            return self._facts(db, [row_id])[0]
+
+    def restore(self, id: str, *, reason: str | None = None) -> Fact:
+        """Bring an archived fact back as it was; reopen one that was replaced or has expired. Returns what counts now.
+
+        That is another fact where a current one says the same: it takes over the sources. One that has expired
+        comes back without its expiry. Raises NotFoundError.
+        """
+        why_ = arguments.text("reason", reason)
+        if self._semantic.begun():
+            self._semantic.embed([self.get(id).text])  # an embedder that fails does so before anything has changed
+        with self._database.write() as db:
+            row_id = self._find_fact(db, id, self._place(db))
+            row_id = lifecycle.restore(db, row_id, lifecycle.Step(instants.now(), "caller", why_))
+        self._semantic.catch_up("fact", [row_id])
+        with self._database.read() as db:
+            return self._facts(db, [row_id])[0]
+
+    def undo(self, batch: str) -> Undone:
+        """Undo everything one `add` or `remember` wrote; its result names the batch. An undo can be undone as well.
+
+        What the batch added is hidden, its messages too; what it replaced counts again, unless something newer has
+        replaced it. What was deleted stays deleted. Raises NotFoundError, and InvalidInputError where it is undone
+        already.
+        """
+        with self._database.write() as db:
+            found = batches.find(db, arguments.id_prefix(batch), *self._place(db))
+            row_id, uid = arguments.only(batch, "batch", found)
+            new, changed = lifecycle.undo(db, row_id, instants.now(), "caller")
+        notes = self._notes(False)
+        try:
+            self._semantic.catch_up("fact", changed.restored)
+            self._semantic.catch_up("message", changed.messages_restored)
+        except ModelError as error:  # what came back is found by its words; `work` makes the vectors
+            notes += (str(error),)
+        with self._database.read() as db:
+            return Undone(
+                batch=new.uid,
+                undid=uid,
+                archived=tuple(fact.id for fact in self._facts(db, changed.archived)),
+                restored=tuple(fact.id for fact in self._facts(db, changed.restored)),
+                messages_archived=tuple(m.id for m in messages.fetch(db, changed.messages_archived).values()),
+                messages_restored=tuple(m.id for m in messages.fetch(db, changed.messages_restored).values()),
+                notes=notes,
+            )
+
     def delete(self, id: str, *, keep_messages: bool = False) -> Receipt:
         """Delete a fact or a message for good: text, words, vectors, mentions, history text.
 
@@ -497,10 +554,11 @@ class Memory:
         cursor: str | None = None,
         order: Literal["newest", "oldest"] = "newest",
         past: bool = False,
+        archived: bool = False,
     ) -> Page:
         """One page of current facts. `cursor` is the page's before; each fact comes once, also while others are added.
 
-        past: also facts that were replaced or have expired.
+        past: also facts that were replaced or have expired. archived: those that were archived, and no others.
         """
         scope = self._ids(user_id, agent_id, run_id)
         count = arguments.count("limit", limit)
@@ -509,7 +567,7 @@ class Memory:
         if cursor is not None and not (isinstance(cursor, str) and cursor.isdecimal() and len(cursor) < 19):
             raise InvalidInputError(f"cursor is {cursor!r}, expected the cursor of the page before.")
         sql, bindings = _compile(filters)
-        shown = "f.recorded_to IS NULL AND f.archived_at IS NULL" if past else facts.CURRENT
+        shown = facts.ARCHIVED if archived else facts.KEPT if past else facts.CURRENT
         with self._database.read() as db:
             reach = scopes.reach(db, scope)
             if reach is None:

@@ -20,8 +20,8 @@ WINDOW = 10  # messages of the exact scope shown to the extractor before the new
 # A message whose facts are all past must not bring back by its words what was replaced or archived.
 # `{current}` is a condition over the facts alias `f`.
 _NOT_PAST = """
-(NOT EXISTS (SELECT 1 FROM sources r WHERE r.message_id = m.id)
- OR EXISTS (SELECT 1 FROM sources r JOIN facts f ON f.id = r.fact_id WHERE r.message_id = m.id AND {current}))
+(m.archived_at IS NULL AND (NOT EXISTS (SELECT 1 FROM sources r WHERE r.message_id = m.id)
+ OR EXISTS (SELECT 1 FROM sources r JOIN facts f ON f.id = r.fact_id WHERE r.message_id = m.id AND {current})))
 """
 
 
@@ -101,7 +101,9 @@ def window(db: apsw.Connection, scope_id: int, before: int) -> list[int]:
     """
     rows = db.execute(
         """
-        SELECT id FROM (SELECT id FROM messages WHERE scope_id = ? AND id < ? ORDER BY id DESC LIMIT ?) ORDER BY id
+        SELECT id FROM (SELECT id FROM messages WHERE scope_id = ? AND id < ? AND archived_at IS NULL
+                        ORDER BY id DESC LIMIT ?)
+        ORDER BY id
         """,
         (scope_id, before, WINDOW),
     )
@@ -128,10 +130,10 @@ def places(db: apsw.Connection, ids: Iterable[int]) -> dict[int, Place]:
 
 
 def _beside(name: str, other: str, next_: str) -> str:
-    """A join with the message next to `other`, if it is of the same session."""
+    """A join with the message next to `other`, if it is of the same session and not archived."""
     return f"""
     LEFT JOIN messages {name} ON {name}.id = (SELECT {next_.format(other)} AND scope_id = m.scope_id)
-      AND abs({other}.observed_at - {name}.observed_at) <= {SESSION_GAP}"""
+      AND {name}.archived_at IS NULL AND abs({other}.observed_at - {name}.observed_at) <= {SESSION_GAP}"""
 
 
 _BEFORE = "max(id) FROM messages WHERE id < {}.id"
@@ -200,6 +202,26 @@ def find(db: apsw.Connection, prefix: str, sql: str, bindings: Sequence[object])
 def in_reach(db: apsw.Connection, sql: str, bindings: Sequence[object]) -> list[int]:
     """The row ids of all messages of a scope."""
     rows = db.execute(f"SELECT m.id FROM messages m JOIN scopes s ON s.id = m.scope_id WHERE {sql}", bindings)
+    return [id_ for (id_,) in rows]
+
+
+def archive(db: apsw.Connection, batch_id: int, now: int) -> list[int]:
+    """Hide the messages of a batch from search and from the window; return their row ids."""
+    rows = db.execute(
+        """
+        UPDATE messages SET archived_at = ?, embedded = 0 WHERE batch_id = ? AND archived_at IS NULL RETURNING id
+        """,
+        (now, batch_id),
+    )
+    return [id_ for (id_,) in rows]
+
+
+def restore(db: apsw.Connection, batch_id: int) -> list[int]:
+    """Show the archived messages of a batch again; return their row ids. They have no vectors yet."""
+    rows = db.execute(
+        "UPDATE messages SET archived_at = NULL WHERE batch_id = ? AND archived_at IS NOT NULL RETURNING id",
+        (batch_id,),
+    )
     return [id_ for (id_,) in rows]
 
 

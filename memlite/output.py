@@ -23,6 +23,7 @@ from memlite.records import (
     Receipt,
     Scope,
     Stats,
+    Undone,
     Why,
 )
 
@@ -86,7 +87,9 @@ def fact_lines(fact: Fact) -> list[str]:
         about.append("metadata " + json.dumps(dict(fact.metadata), ensure_ascii=False))
     if fact.expires_at:
         about.append(f"until {fact.expires_at:%Y-%m-%d %H:%M}")
-    if not fact.current:
+    if fact.archived_at:
+        about.append(f"archived since {fact.archived_at:%Y-%m-%d}")
+    elif not fact.current:
         about.append(_over(fact))
     lines = [f"{short(fact.id)}  {_one_line(fact.text)}"]
     return [*lines, f"          {'; '.join(about)}"] if about else lines
@@ -176,6 +179,18 @@ def entity_line(entity: Entity) -> str:
     """One entity and how often it is mentioned."""
     also = f" (also {', '.join(entity.aliases)})" if entity.aliases else ""
     return f"{entity.facts:>5}  {entity.name}{_type(entity.type)}{also}"
+
+
+def undone_lines(undone: Undone) -> list[str]:
+    """What an undo did."""
+    changed = (
+        ("archived", undone.archived, "fact"),
+        ("restored", undone.restored, "fact"),
+        ("archived", undone.messages_archived, "message"),
+        ("restored", undone.messages_restored, "message"),
+    )
+    done = ", ".join(f"{counted(len(ids), what)} {verb}" for verb, ids, what in changed if ids)
+    return [f"undone: {done or 'nothing of it is left'} (batch {short(undone.batch)})"]
 
 
 def receipt_lines(receipt: Receipt) -> list[str]:

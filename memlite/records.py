@@ -95,6 +95,7 @@ class Fact:
     valid_to: datetime | None
     last_confirmed_at: datetime
     expires_at: datetime | None
+    archived_at: datetime | None
     current: bool
 
 
@@ -435,6 +436,22 @@ class Receipt:
     versions: int
     entities: int
     wal_truncated: bool
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """What an undo did: the ids of facts and messages that it hid and that it brought back.
+
+    batch: the undo itself, which `undo` takes as well. undid: the batch that was undone.
+    """
+
+    batch: str
+    undid: str
+    archived: tuple[str, ...]
+    restored: tuple[str, ...]
+    messages_archived: tuple[str, ...]
+    messages_restored: tuple[str, ...]
     notes: tuple[str, ...] = ()
 
 

@@ -47,9 +47,11 @@ CREATE TABLE batches(
   error        TEXT NOT NULL DEFAULT '',
   worker       TEXT,                                   -- a claim: who extracts this batch, and until when
   lease_until  INTEGER,
+  undoes       INTEGER REFERENCES batches(id),         -- the batch that this one undid
   CHECK((worker IS NULL) = (lease_until IS NULL))
 ) STRICT;
 CREATE INDEX batches_queued ON batches(id) WHERE state = 'queued';
+CREATE INDEX batches_undoing ON batches(undoes) WHERE undoes IS NOT NULL;
 CREATE INDEX batches_claimed ON batches(scope_id) WHERE worker IS NOT NULL;
 
 CREATE TABLE messages(
@@ -67,6 +69,7 @@ CREATE TABLE messages(
   observed_at     INTEGER NOT NULL,                    -- UTC milliseconds
   observed_offset INTEGER NOT NULL DEFAULT 0,          -- minutes east of UTC, as it was given
   created_at      INTEGER NOT NULL,
+  archived_at     INTEGER,                             -- since when an undo hides it
   embedded        INTEGER NOT NULL DEFAULT 0 CHECK(embedded IN (0, 1))
 ) STRICT;
 CREATE UNIQUE INDEX messages_caller_id ON messages(scope_id, caller_id) WHERE caller_id IS NOT NULL;
@@ -241,8 +244,8 @@ _MESSAGE_WORDS = _WORDS.format(
     kind="message",
     text=SPOKEN.format("t"),
     scope="s.terms",
-    visible="",
-    columns="name, content, words, scope_id",
+    visible="WHERE t.archived_at IS NULL",
+    columns="name, content, words, archived_at, scope_id",
     tokenizer=_TOKENIZER,
 )
 

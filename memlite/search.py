@@ -172,7 +172,8 @@ def candidates(
     """
     hashes: dict[vectors.Kind, dict[int, str]] = {"fact": {}, "message": {}}
     found = _facts(db, asked, named, pool, hashes["fact"]) if "facts" in include else {}
-    cited = messages.of_facts(db, json.dumps(list(found)), asked.reach.sql, asked.reach.bindings)
+    within = f"{asked.reach.sql} AND m.archived_at IS NULL"
+    cited = messages.of_facts(db, json.dumps(list(found)), within, asked.reach.bindings)
     told = _messages(db, asked, cited, pool, hashes["message"], nominate="messages" in include)
     best: dict[int, int] = {}  # of each message, the fact learnt from it that matches best
     for fact_id, sources in cited.items():

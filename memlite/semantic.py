@@ -29,7 +29,7 @@ _MISSING = {
         FROM facts t JOIN scopes s ON s.id = t.scope_id WHERE t.embedded = 0 AND t.archived_at IS NULL""",
     "message": f"""
         SELECT t.id, {SPOKEN.format("t")}, s.user_key, s.agent_key, s.run_key, 1, NULL
-        FROM messages t JOIN scopes s ON s.id = t.scope_id WHERE t.embedded = 0""",
+        FROM messages t JOIN scopes s ON s.id = t.scope_id WHERE t.embedded = 0 AND t.archived_at IS NULL""",
     "entity": """
         SELECT t.id, t.name, s.user_key, s.agent_key, s.run_key, 1, NULL
         FROM entities t JOIN scopes s ON s.id = t.root_id WHERE t.embedded = 0""",

@@ -102,9 +102,9 @@ def delete(db: apsw.Connection, kind: Kind, ids: Iterable[int]) -> None:
     db.executemany(f"DELETE FROM {kind}_vectors WHERE id = ?", [(id_,) for id_ in ids])
 
 
-def retire(db: apsw.Connection, fact_id: int) -> None:
-    """Mark a fact's vector as past."""
-    db.execute("UPDATE fact_vectors SET live = 0 WHERE id = ?", (fact_id,))
+def set_live(db: apsw.Connection, fact_id: int, live: bool) -> None:
+    """Mark a fact's vector as current or past."""
+    db.execute("UPDATE fact_vectors SET live = ? WHERE id = ?", (int(live), fact_id))
 
 
 def expire(db: apsw.Connection, fact_id: int, expires_at: int | None) -> None:

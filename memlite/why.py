@@ -124,6 +124,8 @@ def _past(db: apsw.Connection, target: Target, asked: Asked | None) -> Cause | N
     if lane is search.FACTS:
         cause = _past_fact(db, target.row_id)
         return cause._replace(reason=f"it {cause.reason}; {_to_see(cause)}")
+    if db.execute("SELECT archived_at FROM messages WHERE id = ?", (target.row_id,)).get is not None:
+        return Cause("archived", "the add that stored it was undone; `memlite undo` of that undo brings it back")
     learnt = [id_ for id_, _ in facts.fed_by(db, json.dumps([target.row_id]))]
     versions = facts.owners(db, json.dumps(learnt))
     causes = [_past_fact(db, id_) for id_ in learnt if id_ not in versions]
@@ -134,7 +136,7 @@ def _past(db: apsw.Connection, target: Target, asked: Asked | None) -> Cause | N
 
 def _to_see(cause: Cause) -> str:
     if cause.verdict == "archived":
-        return "no search returns what was archived, `memlite show` shows it"
+        return "no search returns what was archived, `memlite show` shows it, `memlite restore` brings a fact back"
     return "a search with past=True (`--past`) shows it"
 
 

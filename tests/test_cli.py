@@ -279,6 +279,9 @@ def test_json_and_nl_together_are_refused_before_anything_is_done(run: Run, word
         pytest.param(["delete", UNKNOWN], id="delete"),
         pytest.param(["delete", UNKNOWN, "--dry-run"], id="delete-dry-run"),
         pytest.param(["history", UNKNOWN], id="history"),
+        pytest.param(["archive", UNKNOWN], id="archive"),
+        pytest.param(["restore", UNKNOWN], id="restore"),
+        pytest.param(["undo", UNKNOWN], id="undo"),
         pytest.param(["remember", "Ana likes rum.", "--replaces", UNKNOWN], id="replaces"),
     ],
 )
@@ -370,7 +373,8 @@ def test_a_foreign_file_is_exit_code_1_and_stays_as_it_was(
 
 
 READING = [["search", "tea"], ["list"], ["show", UNKNOWN], ["update", UNKNOWN, "--kind", "x"], ["delete", UNKNOWN],
-           ["history"], ["entities"], ["work"], ["reembed"], ["stats"], ["why", UNKNOWN, "tea"]]  # fmt: skip
+           ["history"], ["entities"], ["work"], ["reembed"], ["stats"], ["why", UNKNOWN, "tea"],
+           ["archive", UNKNOWN], ["restore", UNKNOWN], ["undo", UNKNOWN]]  # fmt: skip
 
 
 @pytest.mark.parametrize("words", READING, ids=lambda words: words[0])
@@ -390,6 +394,25 @@ def test_an_empty_answer_says_whose_memory_and_which_file_it_is(run: Run, path: 
     assert "user=zoe" in result.stderr
     assert "run=r1" in result.stderr
     assert str(path) in result.stderr
+
+
+def test_facts_are_hidden_and_come_back(run: Run) -> None:
+    tea, cake = remembered(run, "Ana likes tea.", "Ana likes cake.")
+    assert "archived since" in run("archive", tea[:8], cake[:8], "--reason", "outdated").stdout
+    assert texts(run("list", "--json")) == texts(run("search", "Ana", "--json")) == []
+    assert sorted(texts(run("list", "--archived", "--json"))) == ["Ana likes cake.", "Ana likes tea."]
+    assert "restore" in run("why", tea, "tea").stdout
+    assert [fact["id"] for fact in value(run("restore", tea, "--json"))] == [tea]
+    assert texts(run("list", "--json")) == ["Ana likes tea."]
+
+
+def test_an_add_is_undone_and_the_undo_as_well(run: Run) -> None:
+    batch = value(run("remember", "Ana likes tea.", "--json"))["batch"]
+    undone = value(run("undo", batch[:8], "--json"))
+    assert texts(run("list", "--json")) == []
+    assert run("undo", batch, code=2).stderr.count(undone["batch"]) == 1
+    assert "1 fact restored" in run("undo", undone["batch"]).stdout
+    assert texts(run("list", "--json")) == ["Ana likes tea."]
 
 
 def test_stats_counts_one_scope_where_one_is_named(run: Run) -> None:
