@@ -292,6 +292,8 @@ def _search_options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--past", is_flag=True, help="Also what no longer holds; without it where QUERY says so: used to, before."
         ),
+        click.option("--as-of", "as_of", help="What was true and said then, ISO 8601."),
+        click.option("--known-at", "known_at", help="What was known and taken for true then, ISO 8601."),
         click.option(
             "--include",
             type=click.Choice(["facts", "messages", "both"]),
@@ -305,11 +307,15 @@ def _search_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def _searched(limit: int, filter_: str | None, past: bool, include: str) -> dict[str, Any]:
+def _searched(
+    limit: int, filter_: str | None, past: bool, as_of: str | None, known_at: str | None, include: str
+) -> dict[str, Any]:
     return {
         "limit": limit,
         "filters": _json_option("filter", filter_),
         "past": past or None,
+        "as_of": as_of,
+        "known_at": known_at,
         "include": ("facts", "messages") if include == "both" else (include,),
     }
 
@@ -317,13 +323,13 @@ def _searched(limit: int, filter_: str | None, past: bool, include: str) -> dict
 @_command('memlite search "who is allergic?" --user ana --explain')
 @click.argument("query")
 @_search_options
-@click.option("--as-of", "as_of", help="What was true and said then, ISO 8601.")
 @click.option("--explain", is_flag=True, help="Show why each hit was chosen.")
 @_scope_options
 @_output_options
 @_db_option
 def search(
-    query: str, limit: int, filter_: str | None, past: bool, as_of: str | None, explain: bool, include: str,
+    query: str, limit: int, filter_: str | None, past: bool, as_of: str | None, known_at: str | None, explain: bool,
+    include: str,
     user_id: str | None, agent_id: str | None, run_id: str | None, as_json: bool, nl: bool, own_db: Path | None,
 ) -> None:  # fmt: skip
     """Find the facts and messages that answer QUERY (- reads stdin)."""
@@ -331,9 +337,8 @@ def search(
         hits = memory.search(
             _stdin(query),
             **_scope(user_id, agent_id, run_id),
-            **_searched(limit, filter_, past, include),
+            **_searched(limit, filter_, past, as_of, known_at, include),
             explain=explain or as_json or nl,
-            as_of=as_of,
         )
     _notes(hits.notes)
     _print(list(hits), hits, lambda: [line for hit in hits for line in output.hit_lines(hit)], as_json, nl)
@@ -376,7 +381,8 @@ def context(
 @_output_options
 @_db_option
 def why(
-    id: str, query: str, limit: int, filter_: str | None, past: bool, include: str,
+    id: str, query: str, limit: int, filter_: str | None, past: bool, as_of: str | None, known_at: str | None,
+    include: str,
     user_id: str | None, agent_id: str | None, run_id: str | None, as_json: bool, nl: bool, own_db: Path | None,
 ) -> None:  # fmt: skip
     """Say why the fact or message ID does or does not come back for QUERY (- reads stdin)."""
@@ -385,7 +391,7 @@ def why(
             id,
             _stdin(query),
             **_scope(user_id, agent_id, run_id),
-            **_searched(limit, filter_, past, include),
+            **_searched(limit, filter_, past, as_of, known_at, include),
         )
     _notes(found.notes)
     _print(found, [found], lambda: output.why_lines(found), as_json, nl)

@@ -32,6 +32,24 @@ TRUE_AT = f"""
  AND (f.expires_at IS NULL OR f.expires_at > {{at}}))
 """
 
+# The id under which a fact is known; a closed version has one of its own.
+_UID = """
+CASE WHEN f.recorded_to IS NULL THEN f.uid ELSE
+  (SELECT o.uid FROM links l JOIN facts o ON o.id = l.from_fact WHERE l.to_fact = f.id AND l.relation = 'updates') END
+"""
+
+# One that memlite took for true at `{at}`, in the words that it had then: the last event until then tells. An archived
+# fact that was past already comes back as a past one.
+KNOWN_AT = f"""
+(f.archived_at IS NULL AND f.created_at <= {{at}} AND (f.recorded_to IS NULL OR f.recorded_to > {{at}})
+ AND (f.expires_at IS NULL OR f.expires_at > {{at}})
+ AND coalesce((
+   SELECT e.action = 'RESTORE' AND (e.before ->> '$.archived_at' IS NULL OR e.before ->> '$.valid_to' IS NULL)
+   FROM events e
+   WHERE e.fact_uid = {_UID} AND e.at <= {{at}} AND e.action IN ('SUPERSEDE', 'EXPIRE', 'ARCHIVE', 'RESTORE')
+   ORDER BY e.id DESC LIMIT 1), 1))
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class NewFact:
@@ -181,10 +199,25 @@ def by_uid(db: apsw.Connection, uid: str) -> int | None:
     return id_
 
 
-def replaced_by(db: apsw.Connection, fact_id: int) -> list[int]:
-    """The row ids of the facts that this one replaced."""
-    rows = db.execute("SELECT to_fact FROM links WHERE from_fact = ? AND relation = 'replaces'", (fact_id,))
-    return [id_ for (id_,) in rows]
+def replaced_by(
+    db: apsw.Connection, fact_ids: str, condition: str = "1", bindings: Sequence[object] = ()
+) -> dict[int, list[int]]:
+    """The row ids of the facts that each of these replaced, the last one first. fact_ids: a JSON array of row ids.
+
+    condition: over the replaced facts (alias `f`) and their scopes (`s`).
+    """
+    found: dict[int, list[int]] = {}
+    rows = db.execute(
+        f"""
+        SELECT l.from_fact, f.id FROM links l JOIN facts f ON f.id = l.to_fact JOIN scopes s ON s.id = f.scope_id
+        WHERE l.from_fact IN (SELECT value FROM json_each(?)) AND l.relation = 'replaces' AND {condition}
+        ORDER BY l.from_fact, f.observed_at DESC, f.id DESC
+        """,
+        (fact_ids, *bindings),
+    )
+    for newer, older in rows:
+        found.setdefault(newer, []).append(older)
+    return found
 
 
 def count_confirmations(db: apsw.Connection, message_ids: str) -> None:
@@ -341,7 +374,7 @@ def fetch(
         sources.setdefault(fact_id, []).append(uid)
     rows = db.execute(
         f"""
-        SELECT f.id, f.uid, s.user_id, s.agent_id, s.run_id, b.uid, f.text, f.attributed_to, f.kind, f.metadata,
+        SELECT f.id, {_UID}, s.user_id, s.agent_id, s.run_id, b.uid, f.text, f.attributed_to, f.kind, f.metadata,
                f.confidence, f.model, f.prompt_version, f.created_at, f.observed_at, f.observed_offset,
                f.event_start, f.event_end, f.event_precision, f.valid_from, f.valid_to, f.last_confirmed_at,
                f.expires_at, f.archived_at, {CURRENT}

@@ -211,7 +211,7 @@ def _reopen(db: apsw.Connection, fact_id: int, step: Step, changed: Changed) -> 
             changed.restored.append(restore(db, fact_id, step))
         return
     if history.hidden_by_undo(db, state.uid):
-        for older in facts.replaced_by(db, fact_id):
+        for older in facts.replaced_by(db, json.dumps([fact_id])).get(fact_id, ()):
             _reopen(db, older, step, changed)
 
 

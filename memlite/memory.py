@@ -406,6 +406,7 @@ class Memory:
         include: Collection[Literal["facts", "messages"]] = ("facts", "messages"),
         past: bool | None = None,
         as_of: Instant | None = None,
+        known_at: Instant | None = None,
     ) -> Hits:
         """The current facts and messages that answer a query, best first. Any text is a legal query.
 
@@ -413,11 +414,14 @@ class Memory:
         filters: conditions on metadata (see `memlite.filters`). include: "facts", "messages" or both; a message
         comes only where no returned fact cites it. past: also facts that were replaced or have expired, and messages
         that say only such; None: where the query asks for what was ("used to", "before"). as_of: what was true and
-        said at this instant, instead of now; a naive one is in the time zone of this Memory. Raises InvalidInputError.
+        said at this instant, instead of now; a naive one is in the time zone of this Memory. known_at: what memlite
+        took for true at this instant, in the words that it had then; what was archived or deleted since is not shown.
+        Raises InvalidInputError.
         """
         kinds = arguments.included(include)
         count = arguments.count("limit", limit)
-        with self._asked(query, self._ids(user_id, agent_id, run_id), filters, past=past, as_of=as_of) as (db, asked):
+        when = {"past": past, "as_of": as_of, "known_at": known_at}
+        with self._asked(query, self._ids(user_id, agent_id, run_id), filters, **when) as (db, asked):
             if asked is None:
                 return Hits((), self._notes(False))
             most = max(count, rerank.POOL) if self._reranker else count
@@ -467,6 +471,8 @@ class Memory:
         filters: Mapping[str, Any] | None = None,
         include: Collection[Literal["facts", "messages"]] = ("facts", "messages"),
         past: bool | None = None,
+        as_of: Instant | None = None,
+        known_at: Instant | None = None,
     ) -> Why:
         """Why a fact or message does or does not come back when `search` is asked so, and what to do to see it.
 
@@ -476,7 +482,8 @@ class Memory:
         kinds = arguments.included(include)
         count = arguments.count("limit", limit)
         scope = self._ids(user_id, agent_id, run_id)
-        with self._asked(query, scope, filters, writes=False, past=past) as (db, asked):
+        when = {"past": past, "as_of": as_of, "known_at": known_at}
+        with self._asked(query, scope, filters, writes=False, **when) as (db, asked):
             no_vector = self._semantic.note or ("" if vectors.identity(db) else _NO_VECTORS)
             given = why.Given(query, scope, kinds, count, no_vector)
             found = why.answer(db, asked, id, self._place(db), given)
@@ -499,6 +506,7 @@ class Memory:
         writes: bool = True,
         past: bool | None = None,
         as_of: Instant | None = None,
+        known_at: Instant | None = None,
     ) -> Iterator[tuple[apsw.Connection, Asked | None]]:
         """A query made ready, and the file at one moment; None where nobody has ever used the scope.
 
@@ -506,11 +514,12 @@ class Memory:
         """
         if not isinstance(query, str):
             raise InvalidInputError(f"query is a {type(query).__name__}, expected a text.")
-        if past and as_of is not None:
+        if bool(past) + (as_of is not None) + (known_at is not None) > 1:
             raise InvalidInputError(
-                "past and as_of exclude each other: as_of shows what was true then, past everything."
+                "past, as_of and known_at exclude each other: as_of shows what was true then, known_at what memlite "
+                "took for true then, past everything."
             )
-        then = None if as_of is None else instants.read(as_of, self._zone, "as_of")[0]
+        then, known = self._instant(as_of, "as_of"), self._instant(known_at, "known_at")
         sql, bindings = _compile(conditions)
         read = read_query(query)
         asks = query.strip() and (writes or self._semantic.begun())
@@ -531,7 +540,8 @@ class Memory:
                     filter_sql=sql,
                     filter_bindings=bindings,
                     now=instants.now(),
-                    as_of=then,
+                    as_of=then[0] if then else None,
+                    known_at=known[0] if known else None,
                     past=search.asks_for_past(read.text[:2000]) if past is None else past,
                     periods=dates.spans(read.text[:2000], instants.local(instants.now()).astimezone()),
                 ),

@@ -39,7 +39,13 @@ def as_json(value: Any) -> Any:
         record = {
             k: v for k, v in as_json(value.record).items() if k not in ("id", "text", "content", "sources", "kind")
         }
-        return {**shown, "explain": explain, **record, "sources": as_json(value.sources)}
+        return {
+            **shown,
+            "explain": explain,
+            **record,
+            "sources": as_json(value.sources),
+            "replaced": as_json(value.replaced),
+        }
     if isinstance(value, NamedEntity):
         return {"name": value.name, "type": value.type}
     if isinstance(value, Explain):
@@ -128,6 +134,7 @@ def hit_lines(hit: Hit) -> list[str]:
     lines = [f"{hit.score:.3f}  {hit.kind:<7}  {short(hit.id)}  {who}{_one_line(hit.text)}{over}"]
     if hit.explain:
         lines.append(_explained(hit.explain, in_talk=isinstance(hit.record, Message) or bool(hit.sources)))
+        lines += [f"       before: {short(fact.id)}  {_one_line(fact.text)} ({_over(fact)})" for fact in hit.replaced]
         lines += [f"       from {message_line(source)}" for source in hit.sources]
     return lines
 

@@ -180,7 +180,8 @@ class Explain:
 @dataclass(frozen=True, slots=True)
 class Hit:
     """A fact or message that a search returned. `sources` are the messages a fact was learnt from, oldest first: the
-    last one says it, an earlier one what is asked there or who is meant.
+    last one says it, an earlier one what is asked there or who is meant. `replaced` are the past facts in whose place
+    it stands, the last one first.
     """
 
     kind: str
@@ -190,6 +191,7 @@ class Hit:
     record: Fact | Message
     sources: tuple[Message, ...] = ()
     explain: Explain | None = None
+    replaced: tuple[Fact, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +241,7 @@ Verdict = Literal[
     "replaced",
     "expired",
     "archived",
+    "not yet",
     "other scope",
     "filtered",
     "not nominated",

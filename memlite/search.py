@@ -31,7 +31,8 @@ _RUN_CHARACTERS = 8
 class Lane:
     """The names of one kind's tables and the condition under which its rows may be shown.
 
-    past: the condition with what no longer holds. at: for what held at `{at}`, UTC milliseconds.
+    past: the condition with what no longer holds. true_at, known_at: for what was true, and what memlite took for true,
+    at `{at}`, UTC milliseconds.
     """
 
     kind: vectors.Kind
@@ -39,10 +40,11 @@ class Lane:
     alias: str
     condition: str
     past: str
-    at: str
+    true_at: str
+    known_at: str
 
 
-FACTS = Lane("fact", "facts", "f", facts.CURRENT, facts.KEPT, facts.TRUE_AT)
+FACTS = Lane("fact", "facts", "f", facts.CURRENT, facts.KEPT, facts.TRUE_AT, facts.KNOWN_AT)
 MESSAGES = Lane(
     "message",
     "messages",
@@ -50,6 +52,7 @@ MESSAGES = Lane(
     messages.visible(facts.CURRENT),
     messages.visible(facts.KEPT),
     f"({messages.visible(facts.TRUE_AT)} AND m.observed_at <= {{at}})",
+    f"({messages.visible(facts.KNOWN_AT)} AND m.created_at <= {{at}})",
 )
 LANES = {"facts": FACTS, "messages": MESSAGES}
 
@@ -59,7 +62,7 @@ class Asked:
     """A query with everything computed from it before the file is read.
 
     periods: the first and last days of the times that it names. past: whether past facts may be shown as well.
-    as_of: UTC milliseconds at which what is shown has to hold, instead of now.
+    as_of: UTC milliseconds at which what is shown has to hold, instead of now. known_at: at which memlite knew it.
     """
 
     query: Query
@@ -73,16 +76,19 @@ class Asked:
     periods: Sequence[tuple[date, date]] = ()
     past: bool = False
     as_of: int | None = None
+    known_at: int | None = None
 
     @property
     def living_only(self) -> bool:
         """Whether only what holds now may be shown, as the indexes mark it."""
-        return not self.past and self.as_of is None
+        return not self.past and self.as_of is None and self.known_at is None
 
     def condition(self, lane: Lane) -> str:
         """The condition over the lane's alias under which its rows may be shown."""
         if self.as_of is not None:
-            return lane.at.format(at=self.as_of)
+            return lane.true_at.format(at=self.as_of)
+        if self.known_at is not None:
+            return lane.known_at.format(at=self.known_at)
         return lane.past if self.past else lane.condition
 
 
@@ -482,7 +488,12 @@ def _hits(db: apsw.Connection, asked: Asked, found: Ranking, explain: bool) -> l
     source_ids, chosen, twins = found.nominated.sources, found.chosen, found.twins
     shown_facts = [id_ for r in chosen if r.kind == "fact" for id_ in twins[r.kind, r.id]]
     mentions = entities.of_facts(db, json.dumps(shown_facts))
-    fact_records = facts.fetch(db, shown_facts, mentions, asked.reach.sql, asked.reach.bindings)
+    reach = asked.reach
+    fact_records = facts.fetch(db, shown_facts, mentions, reach.sql, reach.bindings)
+    before = facts.replaced_by(
+        db, json.dumps(shown_facts), f"{facts.KEPT} AND NOT {facts.CURRENT} AND {reach.sql}", reach.bindings
+    )
+    replaced = facts.fetch(db, [id_ for ids in before.values() for id_ in ids], {}, reach.sql, reach.bindings)
     wanted = {id_ for fact in shown_facts for id_ in source_ids.get(fact, ())}
     wanted |= {r.id for r in chosen if r.kind == "message"}
     message_records = messages.fetch(db, sorted(wanted))
@@ -491,8 +502,10 @@ def _hits(db: apsw.Connection, asked: Asked, found: Ranking, explain: bool) -> l
     for r in chosen:
         record: Fact | Message
         sources: Iterable[int]
+        older: Iterable[int] = ()
         if r.kind == "fact":
             record = fact_records[r.id]
+            older = dict.fromkeys(id_ for twin in twins[r.kind, r.id] for id_ in before.get(twin, ()))
             sources = sorted({id_ for twin in twins[r.kind, r.id] for id_ in source_ids.get(twin, ())})
         else:
             record, sources = message_records[r.id], ()
@@ -505,6 +518,7 @@ def _hits(db: apsw.Connection, asked: Asked, found: Ranking, explain: bool) -> l
                 record=record,
                 sources=tuple(message_records[id_] for id_ in sources),
                 explain=explained(asked, r, record, found.named) if explain else None,
+                replaced=tuple(replaced[id_] for id_ in older),
             )
         )
     return hits

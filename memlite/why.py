@@ -121,6 +121,8 @@ def _past(db: apsw.Connection, target: Target, asked: Asked | None) -> Cause | N
     shown = asked.condition(lane) if asked else lane.condition
     if db.execute(f"SELECT {shown} FROM {lane.table} {lane.alias} WHERE {lane.alias}.id = ?", (target.row_id,)).get:
         return None
+    if asked and (later := _later(db, target, asked)):
+        return later
     if lane is search.FACTS:
         cause = _past_fact(db, target.row_id)
         return cause._replace(reason=f"it {cause.reason}; {_to_see(cause)}")
@@ -132,6 +134,22 @@ def _past(db: apsw.Connection, target: Target, asked: Asked | None) -> Cause | N
     cause = min(causes, key=lambda cause: ("replaced", "expired", "archived").index(cause.verdict))
     what = "the fact learnt from it" if len(causes) == 1 else f"the {len(causes)} facts learnt from it are past: one"
     return cause._replace(reason=f"{what} {cause.reason}; {_to_see(cause)}")
+
+
+def _later(db: apsw.Connection, target: Target, asked: Asked) -> Cause | None:
+    """That it is of a time after the one that was searched."""
+    fact = target.lane is search.FACTS
+    began, searched, what = (
+        ("valid_from" if fact else "observed_at", asked.as_of, "true" if fact else "said")
+        if asked.as_of is not None
+        else ("created_at", asked.known_at, "stored")
+    )
+    at: int = db.execute(f"SELECT {began} FROM {target.lane.table} WHERE id = ?", (target.row_id,)).get
+    if searched is None or at <= searched:
+        return None
+    return Cause(
+        "not yet", f"it was {what} on {instants.local(at):%Y-%m-%d %H:%M} only, after the time that was searched"
+    )
 
 
 def _to_see(cause: Cause) -> str:

@@ -16,6 +16,7 @@ from memlite import (
     InvalidInputError,
     Memory,
     ModelMissingError,
+    instants,
 )
 from memlite.words import read_query
 
@@ -581,6 +582,57 @@ def test_a_search_as_of_a_day_shows_what_was_true_and_said_then(
             memory.search("Ana", user_id="u", as_of=as_of, past=True)
         with pytest.raises(InvalidInputError, match="as_of"):
             memory.search("Ana", user_id="u", as_of="soon")
+
+
+@pytest.mark.parametrize("embedder", [False, SameVector()], ids=["words", "vectors"])
+def test_a_search_by_what_was_known_shows_what_memlite_took_for_true_then(
+    path: Path, embedder: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [0]
+    monkeypatch.setattr(instants, "now", lambda: clock[0] * 86_400_000)
+
+    def shown(memory: Memory, day: int) -> list[str]:
+        at = f"1970-01-{day + 1:02}T12:00:00Z"
+        return sorted(hit.text for hit in memory.search("Where does Ana live?", user_id="u", known_at=at))
+
+    with Memory(path, embedder=embedder, extractor=False) as memory:
+        clock[0] = 1
+        porto = memory.remember("Ana lives in Porto.", user_id="u", observed_at="2024-01-01").facts[0].id
+        clock[0] = 3
+        memory.update(porto, text="Ana lives in Matosinhos.")
+        clock[0] = 5
+        new = {"text": "Ana lives in Lisbon.", "replaces": porto, "observed_at": "2025-01-01"}
+        lisbon = memory.remember(new, user_id="u")
+        clock[0] = 7
+        undone = memory.undo(lisbon.batch)
+        clock[0] = 9
+        memory.undo(undone.batch)
+        clock[0] = 11
+        memory.add("Ana lives, says Ben.", user_id="u", extract="never")
+        assert shown(memory, 0) == []
+        assert shown(memory, 1) == shown(memory, 2) == ["Ana lives in Porto."]
+        assert shown(memory, 3) == shown(memory, 4) == ["Ana lives in Matosinhos."]
+        assert shown(memory, 5) == shown(memory, 6) == ["Ana lives in Lisbon."]
+        assert shown(memory, 7) == shown(memory, 8) == ["Ana lives in Matosinhos."]
+        assert shown(memory, 9) == shown(memory, 10) == ["Ana lives in Lisbon."]
+        assert shown(memory, 11) == ["Ana lives in Lisbon.", "Ana lives, says Ben."]
+        (hit,) = memory.search("Porto", user_id="u", known_at="1970-01-03", include="facts")
+        assert hit.id == porto  # the words it had then, under the id that it has
+        with pytest.raises(InvalidInputError, match="exclude each other"):
+            memory.search("Ana", user_id="u", known_at="1970-01-03", as_of="1970-01-03")
+
+
+def test_a_hit_carries_what_it_replaced(memory: Memory) -> None:
+    almond = memory.remember("Ana drinks almond milk.", user_id="u", observed_at="2024-01-01").facts[0].id
+    soy = memory.remember("Ana drinks soy milk.", user_id="u", observed_at="2024-06-01").facts[0].id
+    oat = {"text": "Ana drinks oat milk.", "replaces": [almond, soy], "observed_at": "2025-05-01"}
+    memory.remember(oat, user_id="u")
+    (hit,) = memory.search("What does Ana drink?", user_id="u")
+    assert [fact.id for fact in hit.replaced] == [soy, almond]
+    memory.archive(soy)
+    memory.restore(almond)
+    found = {hit.text: hit.replaced for hit in memory.search("What does Ana drink?", user_id="u")}
+    assert found == {"Ana drinks oat milk.": (), "Ana drinks almond milk.": ()}
 
 
 def test_a_line_for_a_prompt_says_that_a_fact_is_over(memory: Memory) -> None:

@@ -116,6 +116,23 @@ def test_an_archived_fact_is_hidden(memory: Memory) -> None:
     assert memory.why(id_, "tea", user_id="u").verdict == "archived"
 
 
+@pytest.mark.parametrize("when", ["as_of", "known_at"])
+def test_what_came_later_than_the_time_that_was_searched(memory: Memory, when: str) -> None:
+    (id_,) = remember(memory, "Ana likes tea.")
+    message = memory.add("Ana likes cake.", user_id="u", extract="never").messages[0]
+    for later in (id_, message):
+        assert memory.why(later, "Ana", user_id="u", **{when: "2001-01-01"}).verdict == "not yet"
+        assert memory.why(later, "Ana", user_id="u", **{when: "2999-01-01"}).verdict == "returned"
+
+
+def test_a_message_of_an_undone_add_is_archived(memory: Memory) -> None:
+    added = memory.add("Ana likes tea.", user_id="u", extract="never")
+    memory.undo(added.batch)
+    why = memory.why(added.messages[0], "tea", user_id="u")
+    assert why.verdict == "archived"
+    assert "undo" in why.reason
+
+
 # What the search does not look at.
 
 
