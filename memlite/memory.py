@@ -34,6 +34,7 @@ from memlite import (
     rank,
     remembered,
     rerank,
+    rewrite,
     scopes,
     search,
     vectors,
@@ -92,7 +93,8 @@ class Memory:
     none. embedder: a GGUF file, "sentence-transformers/NAME", an object with `embed`, None for the one that
     `memlite models` shows, False for none. extractor: likewise a GGUF chat model. reranker: the folder of a
     sentence-transformers cross-encoder, or an object with `scores`, that orders the best hits of a search; None for
-    none. timezone: of naive times, an IANA name or a tzinfo; by default the machine's. n_threads: for both models.
+    none. rewriter: a GGUF chat model, or an object with `rewrite`, that adds words to every query; None for none.
+    timezone: of naive times, an IANA name or a tzinfo; by default the machine's. n_threads: for all models.
     lease_seconds: how long a worker may take for one batch before another may try. min_confidence: 0 to 1, the mean
     probability of a fact's words below which it is skipped; 0 keeps all.
 
@@ -107,6 +109,7 @@ class Memory:
         embedder: embed.Choice = None,
         extractor: extract.Choice = None,
         reranker: rerank.Choice = None,
+        rewriter: rewrite.Choice = None,
         timezone: str | tzinfo | None = None,
         n_threads: int = 1,
         lease_seconds: float = 600.0,
@@ -117,6 +120,7 @@ class Memory:
         self._min_confidence = arguments.probability("min_confidence", min_confidence)
         n_threads = arguments.threads(n_threads)
         self._reranker = rerank.open_reranker(reranker)
+        self._rewriter = rewrite.open_rewriter(rewriter, n_threads=n_threads)
         self._database = Database(path if path is not None else default_path())
         try:
             self._semantic = Semantic(self._database, embedder, n_threads)
@@ -522,8 +526,10 @@ class Memory:
         then, known = self._instant(as_of, "as_of"), self._instant(known_at, "known_at")
         sql, bindings = _compile(conditions)
         read = read_query(query)
+        more = rewrite.more_words(self._rewriter, query) if self._rewriter and query.strip() else ""
+        wide = read_query(f"{query}\n{more}") if more else read
         asks = query.strip() and (writes or self._semantic.begun())
-        embedded = self._semantic.embed([read.text]) if asks else None
+        embedded = self._semantic.embed([wide.text]) if asks else None
         with self._database.read() as db:
             reach, entity_reach = scopes.reach(db, scope), scopes.reach_of_entities(db, scope)
             if reach is None or entity_reach is None:
@@ -532,7 +538,7 @@ class Memory:
             yield (
                 db,
                 Asked(
-                    query=read,
+                    query=wide,
                     digest=digest(read.text),
                     vector=embedded[0] if embedded and any(embedded[0]) else None,
                     reach=reach,
@@ -678,7 +684,7 @@ class Memory:
         if self._bound is not None:
             return
         self._database.close()
-        for model in (self._semantic.embedder, self._extractor, self._reranker):
+        for model in (self._semantic.embedder, self._extractor, self._reranker, self._rewriter):
             close = getattr(model, "close", None)
             if callable(close):
                 close()

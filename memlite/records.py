@@ -415,6 +415,15 @@ class Reranker(Protocol):
         """Return one finite number for each text, in order; the more the better, in [0, 1] to be read as a score."""
 
 
+class Rewriter(Protocol):
+    """What memlite asks of a rewriter: more words for a question."""
+
+    @property
+    def name(self) -> str: ...
+    def rewrite(self, query: str) -> str:
+        """Return words to search for beside the query's own; "" for none."""
+
+
 # What deleting says, before and after.
 
 

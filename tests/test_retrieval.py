@@ -233,13 +233,37 @@ def test_longmemeval_runs_whole(longmemeval: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "content", "message"),
-    [("x.json", "{", "published json"), ("folder", None, "turns.jsonl")],
+    [
+        ("x.json", "{", "expected JSON"),
+        ("x.json", '{"a": 1}', "published json"),
+        ("x.json", '[{"a": 1}]', "expected 'sample_id', found 'a'"),
+        ("x.json", b"\xff", "published json"),
+        ("folder", None, r"turns\.jsonl"),
+    ],
 )
-def test_a_path_that_is_no_set_is_refused(tmp_path: Path, name: str, content: str | None, message: str) -> None:
+def test_a_path_that_is_no_set_is_refused(tmp_path: Path, name: str, content: str | bytes | None, message: str) -> None:
     path = tmp_path / name
-    path.mkdir() if content is None else path.write_text(content)
+    path.mkdir() if content is None else path.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(InvalidInputError, match=message):
         retrieval.read_locomo(path)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{", r"turns\.jsonl, line 2: expected JSON"),
+        ("[1]", r"turns\.jsonl, line 2: expected an object"),
+        ('{"text": "Hello."}', r"turns\.jsonl, line 2: expected 'id', found 'text'"),
+        (b"\xff", r"turns\.jsonl cannot be read"),
+    ],
+)
+def test_a_line_that_is_none_is_named(tmp_path: Path, line: str | bytes, message: str) -> None:
+    said = {"id": "D1:1", "conv": "c", "session": 1, "time": "2023-05-01", "speaker": "Ana", "text": "Tea."}
+    broken = line if isinstance(line, bytes) else line.encode()
+    (tmp_path / "turns.jsonl").write_bytes(json.dumps(said).encode() + b"\n" + broken)
+    (tmp_path / "questions.jsonl").write_text("")
+    with pytest.raises(InvalidInputError, match=message):
+        retrieval.read_locomo(tmp_path)
 
 
 def test_an_unknown_haystack_is_refused(locomo: Path, tmp_path: Path) -> None:

@@ -75,6 +75,11 @@ def _retrieval_options(command: Callable[..., None]) -> Callable[..., None]:
             help="Order the best hits by the cross-encoder in this folder (memlite[sentence-transformers]).",
         ),
         click.option(
+            "--rewriter",
+            type=click.Path(path_type=Path),
+            help="Add words to every question with this GGUF chat model.",
+        ),
+        click.option(
             "--baselines",
             is_flag=True,
             help="Also plain FTS5 and the full context; with vectors dense, mem0's formula and chunk RAG.",
@@ -149,6 +154,7 @@ def _bench_retrieval(
     extract: bool,
     cache: Path | None,
     reranker: Path | None,
+    rewriter: Path | None,
     baselines: bool,
     out: TextIO | None,
     as_json: bool,
@@ -162,7 +168,14 @@ def _bench_retrieval(
     with TemporaryDirectory() as place:
         kept = cache or Path(place) / "vectors.db"  # what memlite's run embeds, the baselines find here
         answers, size = retrieval.measure(
-            collected, vectors=vectors, extract=extract, gold_facts=gold_facts, cache=kept, reranker=reranker, tell=tell
+            collected,
+            vectors=vectors,
+            extract=extract,
+            gold_facts=gold_facts,
+            cache=kept,
+            reranker=reranker,
+            rewriter=rewriter,
+            tell=tell,
         )
         others, passages = beside(collected, kept if vectors else None, tell) if baselines else ({}, [])
     if out:

@@ -7,7 +7,6 @@ run. A question counts when the turns that hold its answer are among the first h
 from __future__ import annotations
 
 import gzip
-import json
 import math
 import random
 import re
@@ -20,7 +19,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from memlite.bench import read_lines
+from memlite.bench import read_json, read_lines
 from memlite.bench.cached import Cached
 from memlite.embed import open_embedder
 from memlite.errors import InvalidInputError, ModelMissingError
@@ -101,7 +100,7 @@ def read_locomo(path: Path) -> Collected:
     if path.is_dir():
         return _locomo_lines(path)
     haystacks, questions = [], []
-    for each in _json(path):
+    for each in _published(path):
         name, talk = each["sample_id"], each["conversation"]
         numbers = sorted(int(key[8:]) for key in talk if re.fullmatch(r"session_\d+", key))
         turns, times = [], {}
@@ -164,11 +163,12 @@ def read_longmemeval(path: Path) -> Collected:
             raise InvalidInputError(
                 f"{path}: expected LongMemEval's json, or a folder with questions.jsonl and sessions.jsonl.gz"
             )
-        with gzip.open(path / "sessions.jsonl.gz", "rt", encoding="utf-8") as file:
-            sessions = {each["id"]: each["turns"] for each in map(json.loads, file)}
+        packed = path / "sessions.jsonl.gz"
+        with gzip.open(packed, "rt", encoding="utf-8") as file:
+            sessions = {each["id"]: each["turns"] for each in (read_json(line, str(packed)) for line in file)}
         asked = _longmemeval_lines(read_lines(path / "questions.jsonl"), sessions)
     else:
-        asked = _longmemeval_published(_json(path))
+        asked = _longmemeval_published(_published(path))
     haystacks, questions = [], []
     for id_, type_, text, said, evidence in asked:
         turns = [
@@ -232,11 +232,15 @@ def _longmemeval_published(
         )
 
 
-def _json(path: Path) -> Any:
+def _published(path: Path) -> list[Any]:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
         raise InvalidInputError(f"{path}: expected the published json or a folder of JSON lines: {error}") from error
+    read = read_json(text, str(path))
+    if not isinstance(read, list):
+        raise InvalidInputError(f"{path}: expected the published json, a list of objects, found {text[:60]!r}")
+    return read
 
 
 def _lines_if_any(path: Path) -> list[dict[str, Any]]:
@@ -310,19 +314,22 @@ def measure(
     gold_facts: bool = False,
     cache: Path | None = None,
     reranker: Path | None = None,
+    rewriter: Path | None = None,
     tell: Callable[[str], None] = lambda line: None,
 ) -> tuple[list[Found], int]:
     """Every question asked of a fresh memlite file that holds the haystacks; and the file's size in bytes.
 
     vectors: with the installed embedder. cache: a file for its vectors, so that a second run takes seconds. reranker:
-    the folder of a cross-encoder.
+    the folder of a cross-encoder. rewriter: a GGUF chat model.
     Raises ModelMissingError where a model is asked for and none is installed.
     """
     with tempfile.TemporaryDirectory() as place:
         path = Path(place) / "bench.db"
         embedder = cached(cache or Path(place) / "vectors.db") if vectors else None
         extractor = None if extract else False
-        with Memory(path, embedder=embedder or False, extractor=extractor, reranker=reranker) as memory:
+        with Memory(
+            path, embedder=embedder or False, extractor=extractor, reranker=reranker, rewriter=rewriter
+        ) as memory:
             for number, haystack in enumerate(collected.haystacks, 1):
                 fill(memory, haystack, extract=extract, gold_facts=gold_facts)
                 tell(f"{number} of {len(collected.haystacks)} haystacks stored")
