@@ -46,6 +46,7 @@ class AsyncMemory:
     archive = _in_thread(Memory.archive)
     restore = _in_thread(Memory.restore)
     undo = _in_thread(Memory.undo)
+    prune = _in_thread(Memory.prune)
     delete = _in_thread(Memory.delete)
     preview_delete = _in_thread(Memory.preview_delete)
     preview_delete_all = _in_thread(Memory.preview_delete_all)

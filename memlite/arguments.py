@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from datetime import datetime, tzinfo
+from datetime import datetime, timedelta, tzinfo
 
 from memlite.errors import InvalidInputError, NotFoundError
 from memlite.scopes import check_text
 from memlite.search import LANES
 
 MOST = 1000  # hits, facts or events of one answer
+MOST_KEPT = 1_000_000_000  # facts of a scope that a pruning may leave
 MOST_TOKENS = 1_000_000  # of a context
 _SHORTEST_PREFIX = 4
 _MOST_THREADS = 256
@@ -73,6 +74,13 @@ def milliseconds(name: str, seconds: object) -> int:
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 < seconds < 31_536_000:
         raise InvalidInputError(f"{name} is {seconds!r:.60}, expected seconds, more than 0 and less than a year.")
     return max(1, int(seconds * 1000))
+
+
+def age(name: str, value: object) -> timedelta | None:
+    """How long ago something must be, or None."""
+    if value is None or (isinstance(value, timedelta) and timedelta(0) <= value):
+        return value
+    raise InvalidInputError(f"{name} is {value!r:.60}, expected a timedelta that is not negative.")
 
 
 def probability(name: str, value: object) -> float:

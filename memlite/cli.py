@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -547,6 +549,43 @@ def delete(
                     receipts.append(memory.delete(id, keep_messages=keep_messages))
     receipt = _merged(receipts)
     _print(receipt, [receipt], lambda: output.receipt_lines(receipt), as_json, nl)
+
+
+class _Age(click.ParamType[timedelta]):
+    """A time like 90d: a number and d, w, m (30 days) or y (365 days)."""
+
+    name = "age"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
+        found = re.fullmatch(r"(\d{1,5})([dwmy])", value) if isinstance(value, str) else None
+        if found is None:
+            self.fail(f"{value!r}: expected a number and d, w, m or y, like 90d or 2y.", param, ctx)
+        return timedelta(days=int(found[1]) * {"d": 1, "w": 7, "m": 30, "y": 365}[found[2]])
+
+
+@_command("memlite prune --expired --replaced-for 90d")
+@click.option("--expired", is_flag=True, help="Facts whose time is over.")
+@click.option("--replaced-for", type=_Age(), help="Facts that were replaced so long ago, as in 90d, 8w, 6m, 2y.")
+@click.option("--unconfirmed-for", type=_Age(), help="Current facts that nobody has said for so long.")
+@click.option("--messages-older-than", type=_Age(), help="What was said so long ago; the facts learnt from it stay.")
+@click.option("--most-facts", type=int, help="Those beyond so many in one scope, confirmed longest ago.")
+@click.option("--dry-run", is_flag=True, help="Only show what would go, as without --yes.")
+@click.option("--yes", is_flag=True, help="Delete it for good.")
+@_scope_options
+@_output_options
+@_db_option
+def prune(
+    dry_run: bool, yes: bool, user_id: str | None, agent_id: str | None, run_id: str | None,
+    as_json: bool, nl: bool, own_db: Path | None, **rules: Any,
+) -> None:  # fmt: skip
+    """Show what has had its time by the rules given, in the whole file or one scope; with --yes delete it for good."""
+    asked = _asked_scope({"user_id": user_id, "agent_id": agent_id, "run_id": run_id}) or {}
+    with _memory(own_db, extractor=False, embedder=False) as memory:
+        pruned = memory.prune(**asked, **rules, dry_run=dry_run or not yes)
+    _print(pruned, [*pruned.facts, *pruned.messages], lambda: output.pruned_lines(pruned), as_json, nl)
+    if pruned.receipt is None and not as_json and not nl:
+        chosen = pruned.facts or pruned.messages
+        click.echo("nothing was deleted: add --yes to do it" if chosen else "nothing to prune", err=True)
 
 
 def _merged(receipts: list[Receipt]) -> Receipt:

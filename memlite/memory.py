@@ -9,7 +9,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from datetime import date, datetime, tzinfo
+from datetime import date, datetime, timedelta, tzinfo
 from pathlib import Path
 from types import EllipsisType, TracebackType
 from typing import TYPE_CHECKING, Any, Literal
@@ -31,6 +31,7 @@ from memlite import (
     learn,
     lifecycle,
     messages,
+    prune,
     rank,
     remembered,
     rerank,
@@ -55,6 +56,7 @@ from memlite.records import (
     Message,
     NamedEntity,
     Page,
+    Pruned,
     Queued,
     Receipt,
     Scope,
@@ -394,6 +396,51 @@ class Memory:
         """Delete every fact and message of a scope for good, the queued ones too."""
         scope = self._ids(user_id, agent_id, run_id)
         return self._forget(lambda db: forget.of_everything(db, *_within(scopes.reach(db, scope))))
+
+    def prune(
+        self,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        expired: bool = False,
+        replaced_for: timedelta | None = None,
+        unconfirmed_for: timedelta | None = None,
+        messages_older_than: timedelta | None = None,
+        most_facts: int | None = None,
+        dry_run: bool = True,
+    ) -> Pruned:
+        """Delete for good what has had its time, by the rules that are given; a dry run shows it only.
+
+        Of the scope, or of the whole file. expired: facts whose time is over. replaced_for: facts that were replaced so
+        long ago. unconfirmed_for: current facts that nobody has said for so long. messages_older_than: what was said so
+        long ago and is extracted; its facts stay. most_facts: those beyond so many current ones in one scope, confirmed
+        longest ago. A fact takes its messages along, for they would bring it back. Raises InvalidInputError.
+        """
+        rules = prune.Rules(
+            expired=expired,
+            replaced=arguments.age("replaced_for", replaced_for),
+            unconfirmed=arguments.age("unconfirmed_for", unconfirmed_for),
+            messages=arguments.age("messages_older_than", messages_older_than),
+            most=None if most_facts is None else arguments.count("most_facts", most_facts, arguments.MOST_KEPT),
+        )
+        if rules == prune.Rules():
+            raise InvalidInputError("prune was given no rule; it chooses nothing by itself.")
+        given = any(each is not None for each in (user_id, agent_id, run_id))
+        scope = self._ids(user_id, agent_id, run_id) if given else self._bound
+        now = instants.now()
+        with self._database.read() if dry_run else self._database.write() as db:
+            place = _within(scopes.reach(db, scope)) if scope else ("1", ())
+            chosen = prune.choose(db, rules, now, *place)
+            shown = self._preview(db, chosen.deletion)
+            ids: dict[str, tuple[str, ...]] = {}
+            for rule, rows in chosen.by_rule.items():
+                read = messages.fetch(db, rows) if rule == "messages" else facts.fetch(db, rows, {})
+                ids[rule] = tuple(record.id for record in read.values())
+            if not dry_run:
+                forget.carry_out(db, chosen.deletion, now, "prune")
+        receipt = None if dry_run else self._receipt(shown, chosen.deletion)
+        return Pruned(shown.facts, shown.messages, ids, receipt)
 
     # -- reading ---------------------------------------------------------------------------------
 
@@ -820,9 +867,12 @@ class Memory:
     def _forget(self, plan: Callable[[apsw.Connection], forget.Deletion]) -> Receipt:
         with self._database.write() as db:
             deletion = plan(db)
-            gone_facts = [fact.id for fact in self._facts(db, deletion.facts)]
-            gone_messages = [message.id for message in messages.fetch(db, deletion.messages).values()]
+            gone = self._preview(db, deletion)
             forget.carry_out(db, deletion, instants.now(), "caller")
+        return self._receipt(gone, deletion)
+
+    def _receipt(self, gone: DeletionPreview, deletion: forget.Deletion) -> Receipt:
+        """Empty the write-ahead log, and say what went."""
         truncated = self._database.truncate_wal()
         notes = (
             ()
@@ -833,8 +883,8 @@ class Memory:
             )
         )
         return Receipt(
-            tuple(gone_facts),
-            tuple(gone_messages),
+            tuple(fact.id for fact in gone.facts),
+            tuple(message.id for message in gone.messages),
             len(deletion.versions),
             len(deletion.entities),
             truncated,

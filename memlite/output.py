@@ -20,6 +20,7 @@ from memlite.records import (
     Hit,
     Message,
     NamedEntity,
+    Pruned,
     Receipt,
     Scope,
     Stats,
@@ -198,6 +199,22 @@ def undone_lines(undone: Undone) -> list[str]:
     )
     done = ", ".join(f"{counted(len(ids), what)} {verb}" for verb, ids, what in changed if ids)
     return [f"undone: {done or 'nothing of it is left'} (batch {short(undone.batch)})"]
+
+
+def pruned_lines(pruned: Pruned) -> list[str]:
+    """What was chosen and by which rule, and whether it is gone."""
+    rules: dict[str, list[str]] = {}
+    for rule, ids in pruned.rules.items():
+        for id_ in ids:
+            rules.setdefault(id_, []).append(rule)
+    verb = "would delete" if pruned.receipt is None else "deleted"
+
+    def why(id_: str) -> str:
+        return ", ".join(rules.get(id_, ["its fact goes"]))
+
+    lines = [f"{verb} {fact_lines(fact)[0]} ({why(fact.id)})" for fact in pruned.facts]
+    lines += [f"{verb} {message_line(message)} ({why(message.id)})" for message in pruned.messages]
+    return lines + ([] if pruned.receipt is None else receipt_lines(pruned.receipt))
 
 
 def receipt_lines(receipt: Receipt) -> list[str]:

@@ -452,6 +452,19 @@ class Receipt:
 
 
 @dataclass(frozen=True, slots=True)
+class Pruned:
+    """What `prune` chose: all that goes, and under each rule the ids that it chose.
+
+    receipt: of the deletion; None where nothing was deleted, only shown.
+    """
+
+    facts: tuple[Fact, ...]
+    messages: tuple[Message, ...]
+    rules: Mapping[str, tuple[str, ...]]
+    receipt: Receipt | None
+
+
+@dataclass(frozen=True, slots=True)
 class Undone:
     """What an undo did: the ids of facts and messages that it hid and that it brought back.
 

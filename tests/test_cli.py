@@ -374,7 +374,7 @@ def test_a_foreign_file_is_exit_code_1_and_stays_as_it_was(
 
 READING = [["search", "tea"], ["list"], ["show", UNKNOWN], ["update", UNKNOWN, "--kind", "x"], ["delete", UNKNOWN],
            ["history"], ["entities"], ["work"], ["reembed"], ["stats"], ["why", UNKNOWN, "tea"],
-           ["archive", UNKNOWN], ["restore", UNKNOWN], ["undo", UNKNOWN]]  # fmt: skip
+           ["archive", UNKNOWN], ["restore", UNKNOWN], ["undo", UNKNOWN], ["prune", "--expired"]]  # fmt: skip
 
 
 @pytest.mark.parametrize("words", READING, ids=lambda words: words[0])
@@ -404,6 +404,21 @@ def test_facts_are_hidden_and_come_back(run: Run) -> None:
     assert "restore" in run("why", tea, "tea").stdout
     assert [fact["id"] for fact in value(run("restore", tea, "--json"))] == [tea]
     assert texts(run("list", "--json")) == ["Ana likes tea."]
+
+
+def test_prune_shows_first_and_deletes_with_yes(run: Run) -> None:
+    remembered(run, "The code is 7731.", expires="2001-01-01")
+    for words in (["prune", "--expired"], ["prune", "--expired", "--yes", "--dry-run"]):
+        shown = run(*words)
+        assert "would delete" in shown.stdout
+        assert "(expired)" in shown.stdout
+        assert "--yes" in shown.stderr
+    assert texts(run("list", "--past", "--json")) == ["The code is 7731."]
+    assert "1 fact" in run("prune", "--expired", "--yes").stdout
+    assert texts(run("list", "--past", "--json")) == []
+    assert "nothing to prune" in run("prune", "--replaced-for", "2y").stderr
+    assert "90d" in run("prune", "--replaced-for", "90", code=2).stderr
+    assert "no rule" in run("prune", code=2).stderr
 
 
 def test_an_add_is_undone_and_the_undo_as_well(run: Run) -> None:
