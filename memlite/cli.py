@@ -579,7 +579,7 @@ def prune(
     as_json: bool, nl: bool, own_db: Path | None, **rules: Any,
 ) -> None:  # fmt: skip
     """Show what has had its time by the rules given, in the whole file or one scope; with --yes delete it for good."""
-    asked = _asked_scope({"user_id": user_id, "agent_id": agent_id, "run_id": run_id}) or {}
+    asked: dict[str, Any] = _asked_scope({"user_id": user_id, "agent_id": agent_id, "run_id": run_id}) or {}
     with _memory(own_db, extractor=False, embedder=False) as memory:
         pruned = memory.prune(**asked, **rules, dry_run=dry_run or not yes)
     _print(pruned, [*pruned.facts, *pruned.messages], lambda: output.pruned_lines(pruned), as_json, nl)

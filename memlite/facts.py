@@ -142,6 +142,15 @@ def twin_in_root(db: apsw.Connection, root_id: int, text: str) -> Twin | None:
     return Twin(*row) if row else None
 
 
+def with_text(db: apsw.Connection, root_id: int, text: str) -> str | None:
+    """The id of a fact of a root that says exactly this, or once said it, current or not."""
+    uid: str | None = db.execute(
+        f"SELECT {_UID} FROM scopes s JOIN facts f ON f.scope_id = s.id WHERE s.root_id = ? AND f.hash = ? LIMIT 1",
+        (root_id, digest(text)),
+    ).get
+    return uid
+
+
 def add_sources(db: apsw.Connection, fact_id: int, message_ids: Iterable[int]) -> None:
     """Cite more messages; one that is cited already stays cited once."""
     db.executemany(

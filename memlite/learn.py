@@ -15,6 +15,7 @@ import apsw
 
 from memlite import (
     batches,
+    context,
     dates,
     entities,
     facts,
@@ -95,12 +96,14 @@ def learn(
     learnt = Learnt()
     with timed(learnt.timings, "read"):
         scope, new, window, known = _read_context(database, semantic, batch)
-    turns = dict(enumerate(new, 1))
+        with database.read() as db:
+            told = {id_: _told(db, scope.root_id, message, learnt) for id_, message in new}
+    turns = dict(enumerate(((id_, message) for id_, message in new if told[id_]), 1))
     candidates: list[Candidate] = []
     if turns:
         request = ExtractionRequest(
-            messages=tuple(_turn(number, message) for number, (_, message) in turns.items()),
-            window=tuple(_turn(0, message) for _, message in window),
+            messages=tuple(_turn(number, message, told[id_]) for number, (id_, message) in turns.items()),
+            window=tuple(_turn(0, message, message.content) for _, message in window),
             known=tuple(KnownFact(number, text) for number, (_, text) in enumerate(known, 1)),
             kind=batch.kind,
             instructions=batch.instructions,
@@ -407,14 +410,32 @@ def _nearest_known(
     return sorted(best, key=lambda id_: -best[id_])[:KNOWN]
 
 
-def _turn(number: int, message: Message) -> Turn:
+def _told(db: apsw.Connection, root_id: int, message: Message, learnt: Learnt) -> str:
+    """What a message tells, without the lines that memlite itself recalled: they are not learnt again."""
+    kept = []
+    for line in message.content.split("\n"):
+        found = next(filter(None, (_recalled(db, root_id, text) for text in context.recalled(line.strip()))), None)
+        if found:
+            learnt.skipped.append(Skipped(line, "memlite recalled it", found))
+        else:
+            kept.append(line)
+    return "\n".join(kept) if any(line.strip() for line in kept) else ""
+
+
+def _recalled(db: apsw.Connection, root_id: int, text: str) -> str | None:
+    """The id of the fact or message that says this, as a line of `context` has it."""
+    speaker, _, said = text.partition(": ")
+    return facts.with_text(db, root_id, text) or messages.with_text(db, root_id, speaker, said)
+
+
+def _turn(number: int, message: Message, text: str) -> Turn:
     return Turn(
         number=number,
         role=message.role,
         speaker=message.name or message.role.capitalize(),
-        text=clean(message.content),
+        text=clean(text),
         observed_at=message.observed_at,
-        dates=dates.resolve(message.content, message.observed_at),
+        dates=dates.resolve(text, message.observed_at),
     )
 
 

@@ -471,7 +471,7 @@ class Memory:
         """
         kinds = arguments.included(include)
         count = arguments.count("limit", limit)
-        when = {"past": past, "as_of": as_of, "known_at": known_at}
+        when: dict[str, Any] = {"past": past, "as_of": as_of, "known_at": known_at}
         with self._asked(query, self._ids(user_id, agent_id, run_id), filters, **when) as (db, asked):
             if asked is None:
                 return Hits((), self._notes(False))
@@ -533,7 +533,7 @@ class Memory:
         kinds = arguments.included(include)
         count = arguments.count("limit", limit)
         scope = self._ids(user_id, agent_id, run_id)
-        when = {"past": past, "as_of": as_of, "known_at": known_at}
+        when: dict[str, Any] = {"past": past, "as_of": as_of, "known_at": known_at}
         with self._asked(query, scope, filters, writes=False, **when) as (db, asked):
             no_vector = self._semantic.note or ("" if vectors.identity(db) else _NO_VECTORS)
             given = why.Given(query, scope, kinds, count, no_vector)

@@ -94,6 +94,18 @@ def of_batch(db: apsw.Connection, batch_id: int) -> list[int]:
     return [id_ for (id_,) in db.execute("SELECT id FROM messages WHERE batch_id = ? ORDER BY id", (batch_id,))]
 
 
+def with_text(db: apsw.Connection, root_id: int, speaker: str, text: str) -> str | None:
+    """The id of a message of a root in which this speaker says exactly this."""
+    uid: str | None = db.execute(
+        """
+        SELECT m.uid FROM scopes s JOIN messages m ON m.scope_id = s.id
+        WHERE s.root_id = ? AND m.hash = ? AND ? IN (m.name, m.role) LIMIT 1
+        """,
+        (root_id, digest(text), speaker),
+    ).get
+    return uid
+
+
 def window(db: apsw.Connection, scope_id: int, before: int) -> list[int]:
     """The row ids of the last messages of the exact scope below `before`, in order.
 

@@ -74,6 +74,7 @@ CREATE TABLE messages(
 ) STRICT;
 CREATE UNIQUE INDEX messages_caller_id ON messages(scope_id, caller_id) WHERE caller_id IS NOT NULL;
 CREATE INDEX messages_by_scope ON messages(scope_id, id);
+CREATE INDEX messages_by_text ON messages(scope_id, hash);
 CREATE INDEX messages_by_batch ON messages(batch_id);
 CREATE INDEX messages_unembedded ON messages(id) WHERE embedded = 0;
 
@@ -109,6 +110,7 @@ CREATE TABLE facts(
 ) STRICT;
 -- Duplicates are impossible by construction: one living fact for each normal form in a scope.
 CREATE UNIQUE INDEX facts_living ON facts(scope_id, hash) WHERE live = 1;
+CREATE INDEX facts_by_text ON facts(scope_id, hash);
 CREATE INDEX facts_by_scope ON facts(scope_id, id);
 CREATE INDEX facts_by_batch ON facts(batch_id);
 CREATE INDEX facts_unembedded ON facts(id) WHERE embedded = 0;

@@ -92,3 +92,32 @@ def test_the_command_prints_the_lines_and_says_when_there_are_none(
     none = runner.invoke(main, ["context", "moons of Jupiter"])
     assert (none.exit_code, none.stdout) == (0, "")
     assert "floor" in none.stderr
+
+
+# What comes back.
+
+
+def test_fifty_rounds_of_recall_teach_nothing_new(learning: Memory) -> None:
+    learning.add([{"role": "user", "name": "Ana", "content": "I like tea (the green one)."}], user_id="u")
+    learning.add("Ben (my brother) [the tall one] lives in Porto. (2024-01-01)", user_id="u", extract="never")
+    old = learning.remember("Ana lives in Porto.", user_id="u").facts[0].id
+    learning.remember({"text": "Ana lives in Lisbon.", "replaces": old}, user_id="u")
+    before = sorted(fact.text for fact in learning.get_all(user_id="u", past=True))
+    for number in range(50):
+        query = ("Where did Ana live before?", "What does Ana like?", "Where does Ben live?")[number % 3]
+        context = learning.context(query, user_id="u", run_id=None, floor=0)
+        assert context.hits
+        result = learning.add([{"role": "assistant", "content": context.text}], user_id="u", run_id=f"r{number}")
+        assert result.facts == ()
+        assert {skipped.reason for skipped in result.skipped} == {"memlite recalled it"}
+    assert sorted(fact.text for fact in learning.get_all(user_id="u", past=True)) == before
+
+
+def test_what_is_said_beside_a_recalled_line_is_learnt(learning: Memory) -> None:
+    learning.remember("Ana likes tea.", user_id="u", observed_at="2026-01-01")
+    text = learning.context("What does Ana like?", user_id="u", floor=0).text
+    result = learning.add(f"You told me:\n{text}\nToday I like cake.", user_id="u")
+    assert [fact.text for fact in result.facts] == ["You told me:\nToday I like cake."]
+    assert learning.get(result.messages[0]).content.count("tea") == 1  # the message itself stays as it was said
+    unknown = learning.add("- Ben likes rum. (2026-01-01)", user_id="u")
+    assert len(unknown.facts) == 1  # in the form of a recalled line, but nothing that is known
