@@ -11,7 +11,7 @@ from memlite.records import Fact, Hit, Message
 MOST_HITS = 50  # more would not fit into a prompt
 LONGEST_QUOTE = 240  # characters of a source that are quoted behind its fact
 # The day behind what a line says, and perhaps a quotation behind it.
-_LINE_ENDS = re.compile(r" \\(\\d{4}-\\d\\d-\\d\\d(?:, [^()]*)?\\)(?= \\[|$)")
+_LINE_ENDS = re.compile(r" \(\d{4}-\d\d-\d\d(?:, [^()]*)?\)(?= \[|$)")
 _WORDS = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|\w{1,6}|[^\w\s]")
 
 
@@ -42,7 +42,7 @@ def pack(hits: Iterable[Hit], room: int) -> tuple[list[str], list[Hit]]:
 
 
 def recalled(line: str) -> list[str]:
-    """What a line says if `pack` wrote it: the text of a fact, or who said what; several readings where it is unclear."""
+    """What a line says if `pack` wrote it: the text of a fact, or who said what; each reading of an unclear one."""
     return [line[2 : found.start()] for found in _LINE_ENDS.finditer(line)] if line.startswith("- ") else []
 
 
