@@ -18,6 +18,7 @@ from memlite.errors import (
 from memlite.memory import Memory
 from memlite.records import (
     AddResult,
+    Checked,
     Context,
     DeletionPreview,
     Embedder,
@@ -57,6 +58,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AddResult",
     "AsyncMemory",
+    "Checked",
     "Context",
     "DeletionPreview",
     "Embedder",

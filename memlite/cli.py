@@ -18,7 +18,7 @@ from memlite import output
 from memlite.bench.commands import bench
 from memlite.commands import Group, answer_errors, example, progress
 from memlite.memory import Memory, default_path
-from memlite.records import AddResult, DeletionPreview, Receipt
+from memlite.records import AddResult, Checked, DeletionPreview, Receipt
 
 DEFAULT_USER = "me"
 
@@ -596,7 +596,14 @@ def _merged(receipts: list[Receipt]) -> Receipt:
         entities=sum(receipt.entities for receipt in receipts),
         wal_truncated=receipts[-1].wal_truncated,
         notes=receipts[-1].notes,
+        checked=tuple(_added(places) for places in zip(*(receipt.checked for receipt in receipts))),
     )
+
+
+def _added(places: tuple[Checked, ...]) -> Checked:
+    """One place as several deletions found it."""
+    looked = [place.before for place in places if place.before is not None]
+    return Checked(places[0].name, sum(looked) if looked else None, sum(place.after for place in places))
 
 
 @_command("memlite history 4f1c2a9b")

@@ -23,6 +23,7 @@ from memlite import (
     conversation,
     dates,
     entities,
+    erasure,
     facts,
     filters,
     forget,
@@ -46,6 +47,7 @@ from memlite.errors import InvalidInputError, ModelError
 from memlite.learn import Learnt, timed
 from memlite.records import (
     AddResult,
+    Checked,
     Context,
     DeletionPreview,
     Entity,
@@ -86,6 +88,16 @@ _SWITCHED_OFF = (
 )
 _EXTRACT = ("now", "later", "never")
 _NO_VECTORS = "this file has no vectors yet, so nothing is found by meaning; `memlite work` makes them"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Gone:
+    """A deletion that was carried out, and what was found of it in the tables before and after."""
+
+    shown: DeletionPreview
+    deletion: forget.Deletion
+    erased: erasure.Erased
+    checked: tuple[Checked, ...]
 
 
 class Memory:
@@ -437,9 +449,8 @@ class Memory:
             for rule, rows in chosen.by_rule.items():
                 read = messages.fetch(db, rows) if rule == "messages" else facts.fetch(db, rows, {})
                 ids[rule] = tuple(record.id for record in read.values())
-            if not dry_run:
-                forget.carry_out(db, chosen.deletion, now, "prune")
-        receipt = None if dry_run else self._receipt(shown, chosen.deletion)
+            gone = None if dry_run else self._carry_out(db, chosen.deletion, "prune")
+        receipt = None if gone is None else self._receipt(gone)
         return Pruned(shown.facts, shown.messages, ids, receipt)
 
     # -- reading ---------------------------------------------------------------------------------
@@ -866,13 +877,19 @@ class Memory:
 
     def _forget(self, plan: Callable[[apsw.Connection], forget.Deletion]) -> Receipt:
         with self._database.write() as db:
-            deletion = plan(db)
-            gone = self._preview(db, deletion)
-            forget.carry_out(db, deletion, instants.now(), "caller")
-        return self._receipt(gone, deletion)
+            gone = self._carry_out(db, plan(db), "caller")
+        return self._receipt(gone)
 
-    def _receipt(self, gone: DeletionPreview, deletion: forget.Deletion) -> Receipt:
-        """Empty the write-ahead log, and say what went."""
+    def _carry_out(self, db: apsw.Connection, deletion: forget.Deletion, actor: str) -> _Gone:
+        """Delete inside the caller's transaction, and look at every table before and after."""
+        shown, erased = self._preview(db, deletion), erasure.read(db, deletion)
+        before = erasure.places(db, erased)
+        forget.carry_out(db, deletion, instants.now(), actor)
+        after = erasure.places(db, erased)
+        return _Gone(shown, deletion, erased, tuple(Checked(name, before[name], after[name]) for name in before))
+
+    def _receipt(self, gone: _Gone) -> Receipt:
+        """Empty the write-ahead log, search the bytes for what was erased, and say what went."""
         truncated = self._database.truncate_wal()
         notes = (
             ()
@@ -882,13 +899,20 @@ class Memory:
                 "they go when it closes, or with `memlite doctor --compact`",
             )
         )
+        wanted = erasure.pieces(gone.erased.texts)
+        checked = gone.checked
+        for name, path in (("file", self.path), ("log", self.path.with_name(self.path.name + "-wal"))):
+            found = erasure.in_file(path, wanted)
+            with self._database.read() as db:
+                checked += (Checked(name, None, len(erasure.unexplained(db, found))),)
         return Receipt(
-            tuple(fact.id for fact in gone.facts),
-            tuple(message.id for message in gone.messages),
-            len(deletion.versions),
-            len(deletion.entities),
+            tuple(fact.id for fact in gone.shown.facts),
+            tuple(message.id for message in gone.shown.messages),
+            len(gone.deletion.versions),
+            len(gone.deletion.entities),
             truncated,
             notes,
+            checked,
         )
 
     def _preview(self, db: apsw.Connection, deletion: forget.Deletion) -> DeletionPreview:

@@ -47,6 +47,8 @@ def as_json(value: Any) -> Any:
             "sources": as_json(value.sources),
             "replaced": as_json(value.replaced),
         }
+    if isinstance(value, Receipt):
+        return {**{f.name: as_json(getattr(value, f.name)) for f in fields(value)}, "clean": value.clean}
     if isinstance(value, NamedEntity):
         return {"name": value.name, "type": value.type}
     if isinstance(value, Explain):
@@ -225,7 +227,11 @@ def receipt_lines(receipt: Receipt) -> list[str]:
         counted(receipt.versions, "earlier version"),
         counted(receipt.entities, "entity", "entities"),
     ]
-    return ["deleted " + ", ".join(gone), *receipt.notes]
+    left = [f"{place.name} {place.after}" for place in receipt.checked if place.after]
+    looked = f"looked at {counted(len(receipt.checked), 'place')}: " + (
+        f"LEFT IN {', '.join(left)}" if left else "nothing of it is left"
+    )
+    return ["deleted " + ", ".join(gone), *([looked] if receipt.checked else []), *receipt.notes]
 
 
 def stats_lines(stats: Stats) -> list[str]:

@@ -436,8 +436,23 @@ class DeletionPreview:
 
 
 @dataclass(frozen=True, slots=True)
+class Checked:
+    """A place in the file: how many rows, or erased texts in its bytes, were there before a deletion and are there now.
+
+    before: None where nobody looked.
+    """
+
+    name: str
+    before: int | None
+    after: int
+
+
+@dataclass(frozen=True, slots=True)
 class Receipt:
     """What a deletion took: ids of facts and messages, how many earlier versions and entities went with them.
+
+    checked: every place where something of it may lie, looked at after the deletion: the tables, the word indexes, the
+    vectors, and for its texts the bytes of the file and of the write-ahead log. clean: nothing was found in any.
 
     wal_truncated: whether the write-ahead log, which still held the bytes, could be emptied; `notes` says
     what to do when a reader prevented that.
@@ -449,6 +464,11 @@ class Receipt:
     entities: int
     wal_truncated: bool
     notes: tuple[str, ...] = ()
+    checked: tuple[Checked, ...] = ()
+
+    @property
+    def clean(self) -> bool:
+        return self.wal_truncated and not any(place.after for place in self.checked)
 
 
 @dataclass(frozen=True, slots=True)

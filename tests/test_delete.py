@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import random
 import sqlite3
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
@@ -21,6 +23,9 @@ from memlite import (
     Memory,
     NamedEntity,
     NotFoundError,
+    history,
+    messages,
+    vectors,
 )
 from memlite.embed import normalise, pack
 
@@ -197,6 +202,8 @@ def test_after_delete_all_no_file_holds_a_word_or_a_vector_of_it(memory: Memory,
     assert places_with_the_canary(memory)
     receipt = memory.delete_all(user_id="u")
     assert receipt.wal_truncated
+    assert receipt.clean
+    assert sum(place.before or 0 for place in receipt.checked)
     if closed:
         memory.close()
     assert places_with_the_canary(memory) == []
@@ -339,6 +346,93 @@ def test_the_receipt_counts_versions_and_entities(memory: Memory) -> None:
     memory.update(fact.id, text="Ana met Ben again.")
     receipt = memory.delete(fact.id)
     assert (receipt.versions, receipt.entities) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("place", "culprit"),
+    [("fact_vectors", (vectors, "delete")), ("events", (history, "blank")), ("messages", (messages, "delete"))],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_receipt_tells_what_was_left(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch, place: str, culprit: tuple[Any, str]
+) -> None:
+    fact = memory.add(f"{CANARY} likes tea.", user_id="u").facts[0]
+    memory.update(fact.id, text=f"{CANARY} likes cake.")
+    monkeypatch.setattr(*culprit, lambda *_, **__: None)
+    receipt = memory.delete(fact.id)
+    assert not receipt.clean
+    assert {checked.name for checked in receipt.checked if checked.after} >= {place}
+
+
+def test_a_receipt_tells_of_bytes_that_were_left(memory: Memory) -> None:
+    text = f"{CANARY} likes tea and has never liked anything else as much as that."
+    fact = memory.remember(text, user_id="u").facts[0]
+    memory._database._writer.execute("PRAGMA secure_delete = OFF")
+    receipt = memory.delete(fact.id)
+    assert {checked.name for checked in receipt.checked if checked.after} == {"file"}
+    assert not receipt.clean
+
+
+def test_what_others_still_say_is_no_trace(memory: Memory) -> None:
+    text = "The garden gate is green and it squeaks in the wind at night."
+    fact = memory.remember(text, user_id="u").facts[0]
+    memory.remember(text, user_id="other")
+    assert memory.delete(fact.id).clean
+
+
+def test_a_long_text_is_searched_for_in_pieces(memory: Memory) -> None:
+    text = " ".join(f"{CANARY} knows the word {number}." for number in range(2000))
+    receipt = memory.delete(memory.add(text, user_id="u", extract="never").messages[0])
+    assert receipt.clean
+    memory._database._writer.execute("PRAGMA secure_delete = OFF")
+    again = memory.add(text, user_id="u", extract="never").messages[0]
+    assert not memory.delete(again).clean
+
+
+RUNS = int(os.environ.get("MEMLITE_RUNS", "25"))  # 1,000 where the claim is checked
+
+
+def test_any_run_of_changes_is_deleted_whole(path: Path) -> None:
+    """Facts and messages are added, changed, replaced, archived, undone, and then deleted one way or the other."""
+    with Memory(path, embedder=Distinct(), extractor=Echo()) as memory:
+        for seed in range(RUNS):
+            chance = random.Random(seed)
+            for number in range(chance.randint(1, 6)):
+                change_something(memory, chance, f"{CANARY} notes number {seed}.{number} with {chance.random()}.")
+            ids = [fact.id for fact in memory.get_all(user_id="u", past=True)]
+            some = chance.sample(ids, min(len(ids), chance.randint(0, 3)))
+            receipts = [memory.delete(id_) for id_ in some if is_there(memory, id_)]
+            receipts.append(memory.delete_all(user_id="u"))
+            assert [receipt for receipt in receipts if not receipt.clean] == [], seed
+            assert places_with_the_canary(memory) == [], seed
+
+
+def change_something(memory: Memory, chance: random.Random, text: str) -> None:
+    facts = memory.get_all(user_id="u", past=True).facts
+    known = chance.choice(facts).id if facts else None
+    way = chance.randrange(7)
+    if way == 0 or known is None:
+        memory.add([text, f"Also: {text}"], user_id="u", run_id=chance.choice((None, "r1", "r2")))
+    elif way == 1:
+        memory.remember({"text": text, "replaces": known}, user_id="u")
+    elif way == 2:
+        memory.update(known, text=text)
+    elif way == 3:
+        memory.archive(known, reason=text)
+    elif way == 4:
+        memory.undo(memory.add(text, user_id="u").batch)
+    elif way == 5:
+        memory.add(text, user_id="u", extract="later", instructions=text)
+    else:
+        memory.undo(memory.undo(memory.remember(text, user_id="u").batch).batch)
+
+
+def is_there(memory: Memory, id_: str) -> bool:
+    try:
+        memory.get(id_)
+    except NotFoundError:
+        return False
+    return True
 
 
 @pytest.mark.parametrize("id_", ["0123456789abcdef", "ffff"])

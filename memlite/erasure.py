@@ -1,0 +1,130 @@
+"""Whether what was deleted is gone: its rows in every table, its words in the index, its text in the file's bytes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import apsw
+
+from memlite import vectors
+from memlite.forget import Deletion
+from memlite.words import read_query
+
+MOST_TEXTS = 200  # erased texts that the bytes are searched for, the longest ones
+PIECE = 48  # bytes: a long text lies in several pages, so its beginning, middle and end are searched for
+_SHORTEST = 8  # bytes of a text below which finding it proves nothing
+_BLOCK = 1 << 20  # bytes read at once
+
+
+@dataclass(frozen=True, slots=True)
+class Erased:
+    """What a deletion takes: row ids as JSON arrays, the facts' ids, and the texts of facts and messages by row id."""
+
+    facts: str
+    messages: str
+    entities: str
+    uids: str
+    fact_texts: dict[int, str]
+    message_texts: dict[int, str]
+
+    @property
+    def texts(self) -> list[str]:
+        return [*self.fact_texts.values(), *self.message_texts.values()]
+
+
+def read(db: apsw.Connection, deletion: Deletion) -> Erased:
+    """What a deletion will take, read before it is carried out."""
+    facts = json.dumps(deletion.facts + deletion.versions)
+    messages = json.dumps(deletion.messages)
+    rows = list(db.execute(f"SELECT id, uid, text FROM facts WHERE id IN {_LISTED}", (facts,)))
+    return Erased(
+        facts,
+        messages,
+        json.dumps(deletion.entities),
+        json.dumps([uid for _, uid, _ in rows]),
+        {id_: text for id_, _, text in rows},
+        dict(db.execute(f"SELECT id, content FROM messages WHERE id IN {_LISTED}", (messages,))),
+    )
+
+
+_LISTED = "(SELECT value FROM json_each(?))"
+# Where anything of a deletion may lie: a table, which of the row ids it is asked by, and the condition.
+_PLACES = (
+    ("facts", "facts", f"id IN {_LISTED}"),
+    ("messages", "messages", f"id IN {_LISTED}"),
+    ("entities", "entities", f"id IN {_LISTED}"),
+    ("aliases", "entities", f"entity_id IN {_LISTED}"),
+    ("mentions", "facts", f"fact_id IN {_LISTED}"),
+    ("sources", "facts", f"fact_id IN {_LISTED}"),
+    ("sources", "messages", f"message_id IN {_LISTED}"),
+    ("links", "facts", f"from_fact IN {_LISTED}"),
+    ("links", "facts", f"to_fact IN {_LISTED}"),
+    ("events", "uids", f"(before IS NOT NULL OR after IS NOT NULL OR reason <> '') AND fact_uid IN {_LISTED}"),
+    ("fact_words_docsize", "facts", f"id IN {_LISTED}"),
+    ("message_words_docsize", "messages", f"id IN {_LISTED}"),
+)
+
+
+def places(db: apsw.Connection, erased: Erased) -> dict[str, int]:
+    """How many rows of every table hold something of it. The word indexes are asked for each erased row's own words."""
+    found: dict[str, int] = {}
+    for table, ids, condition in _PLACES:
+        rows: int = db.execute(f"SELECT count(*) FROM {table} WHERE {condition}", (getattr(erased, ids),)).get
+        name = table.removesuffix("_docsize")
+        found[name] = found.get(name, 0) + rows
+    for name, texts in (("fact_words", erased.fact_texts), ("message_words", erased.message_texts)):
+        found[name] = max(found[name], sum(_indexed(db, name, id_, text) for id_, text in texts.items()))
+    if vectors.identity(db):
+        for kind in vectors.KINDS:
+            ids = getattr(erased, {"fact": "facts", "message": "messages", "entity": "entities"}[kind])
+            count = f"SELECT count(*) FROM {kind}_vectors WHERE id IN {_LISTED}"
+            found[f"{kind}_vectors"] = db.execute(count, (ids,)).get
+    return found
+
+
+def _indexed(db: apsw.Connection, table: str, id_: int, text: str) -> bool:
+    """Whether the index still leads to a row by any of its words: its postings, whatever its other tables say."""
+    terms = read_query(text).terms
+    if not terms:
+        return False
+    expression = f"{{text words}} : ({' OR '.join(terms)})"
+    return db.execute(f"SELECT 1 FROM {table} WHERE {table} MATCH ? AND rowid = ?", (expression, id_)).get is not None
+
+
+def pieces(texts: Iterable[str]) -> list[bytes]:
+    """What the bytes are searched for: of each of the longest texts its beginning, middle and end."""
+    chosen = sorted({text.encode() for text in texts}, key=lambda text: (-len(text), text))[:MOST_TEXTS]
+    found: dict[bytes, None] = {}
+    for text in chosen:
+        middle = max(0, len(text) // 2 - PIECE // 2)
+        found |= dict.fromkeys((text[:PIECE], text[middle : middle + PIECE], text[-PIECE:]))
+    return [piece for piece in found if len(piece) >= _SHORTEST]
+
+
+def in_file(path: Path, wanted: Sequence[bytes]) -> set[bytes]:
+    """Those of the pieces that a file's bytes hold, free pages with them. A file that is not there holds none."""
+    left, found, tail = set(wanted), set[bytes](), b""
+    try:
+        with path.open("rb") as file:
+            while left and (block := file.read(_BLOCK)):
+                data = tail + block
+                found |= {piece for piece in left if piece in data}
+                left -= found
+                tail = data[-PIECE:]
+    except FileNotFoundError:
+        return set()
+    return found
+
+
+def unexplained(db: apsw.Connection, found: Iterable[bytes]) -> set[bytes]:
+    """Those of the pieces that no row says any more: what is left of them was not erased."""
+    said = """
+    SELECT EXISTS (SELECT 1 FROM facts WHERE instr(CAST(text AS BLOB), ?1))
+        OR EXISTS (SELECT 1 FROM messages WHERE instr(CAST(content AS BLOB), ?1))
+        OR EXISTS (SELECT 1 FROM events WHERE instr(CAST(before AS BLOB), ?1) OR instr(CAST(after AS BLOB), ?1))
+        OR EXISTS (SELECT 1 FROM batches WHERE instr(CAST(instructions AS BLOB), ?1))
+    """
+    return {piece for piece in found if not db.execute(said, (piece,)).get}
