@@ -502,7 +502,10 @@ def undo(batch: str, as_json: bool, nl: bool, own_db: Path | None) -> None:
 
 @_command("memlite delete 4f1c2a9b --dry-run")
 @click.argument("ids", nargs=-1, metavar="ID...")
-@click.option("--all", "everything", is_flag=True, help="Everything of --user, --agent and --run.")
+@click.option("--query", help="What a search for this finds (- reads stdin); shown only, unless --yes.")
+@click.option("--limit", default=10, show_default=True, help="Most hits of --query.")
+@click.option("--all", "all_of_scope", is_flag=True, help="Everything of --user, --agent and --run.")
+@click.option("--everything", is_flag=True, help="Everything in the file.")
 @click.option("--keep-messages", is_flag=True, help="Leave the messages a fact was learnt from.")
 @click.option("--dry-run", is_flag=True, help="Only show what would go.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
@@ -510,21 +513,29 @@ def undo(batch: str, as_json: bool, nl: bool, own_db: Path | None) -> None:
 @_output_options
 @_db_option
 def delete(
-    ids: tuple[str, ...], everything: bool, keep_messages: bool, dry_run: bool, yes: bool,
+    ids: tuple[str, ...], query: str | None, limit: int, all_of_scope: bool, everything: bool, keep_messages: bool,
+    dry_run: bool, yes: bool,
     user_id: str | None, agent_id: str | None, run_id: str | None, as_json: bool, nl: bool, own_db: Path | None,
 ) -> None:  # fmt: skip
-    """Delete facts or messages for good, with the messages a fact was learnt from."""
-    if bool(ids) == everything:
-        raise click.UsageError("give either IDs or --all.")
-    if everything and not (yes or dry_run):
-        raise click.UsageError("--all deletes a whole scope: add --yes to do it.")
+    """Delete facts, messages or entities for good, with the messages a fact was learnt from."""
+    if sum((bool(ids), query is not None, all_of_scope, everything)) != 1:
+        raise click.UsageError("give one of IDs, --query, --all and --everything.")
+    if (all_of_scope or everything) and not (yes or dry_run):
+        what = "a whole scope" if all_of_scope else "the whole file's memories"
+        raise click.UsageError(f"this deletes {what}: add --yes to do it.")
     given = {"user_id": user_id, "agent_id": agent_id, "run_id": run_id}
-    with _memory(own_db, extractor=False, embedder=False) as opened:
-        asked = _asked_scope(given)
+    asked = _asked_scope(given)
+    if everything and asked:
+        raise click.UsageError("--everything is the whole file: leave --user, --agent and --run out, or use --all.")
+    dry_run = dry_run or (query is not None and not yes)
+    with _memory(own_db, extractor=False, **({} if query is not None else {"embedder": False})) as opened:
         memory = opened.scope(**asked) if asked and ids else opened
+        if query is not None:
+            ids = tuple(hit.id for hit in memory.search(_stdin(query), **_scope(**given), limit=limit))
+        whole: dict[str, Any] = {"everything": True} if everything else _scope(**given)
         previews = (
-            [memory.preview_delete_all(**_scope(**given))]
-            if everything
+            [memory.preview_delete_all(**whole)]
+            if all_of_scope or everything
             else [memory.preview_delete(id, keep_messages=keep_messages) for id in ids]
         )
         preview = DeletionPreview(
@@ -539,14 +550,18 @@ def delete(
         if sys.stdin is not None and sys.stdin.isatty() and not yes:
             click.echo("\n".join(shown), err=True)
             click.confirm("Delete for good?", abort=True, err=True)
-        if everything:
-            receipts = [memory.delete_all(**_scope(**given))]
+        if all_of_scope or everything:
+            receipts = [memory.delete_all(**whole)]
         else:
             receipts = []
-            for id in dict.fromkeys(memory.get(id).id for id in ids):
+            for id in dict.fromkeys(ids):
                 # One deletion may take what another id names: a fact and its own message.
-                if not any(id in receipt.facts + receipt.messages for receipt in receipts):
+                gone = [each for receipt in receipts for each in receipt.facts + receipt.messages]
+                if not any(each.startswith(id.strip().lower()) for each in gone):
                     receipts.append(memory.delete(id, keep_messages=keep_messages))
+    if not receipts:
+        _nothing(memory.path, "hits", _scope(**given))
+        return
     receipt = _merged(receipts)
     _print(receipt, [receipt], lambda: output.receipt_lines(receipt), as_json, nl)
 

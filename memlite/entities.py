@@ -128,6 +128,44 @@ def of_facts(db: apsw.Connection, ids: str) -> dict[int, tuple[NamedEntity, ...]
     return {id_: tuple(names) for id_, names in found.items()}
 
 
+def find(db: apsw.Connection, prefix: str, sql: str, bindings: Sequence[object]) -> list[tuple[int, str]]:
+    """Entities whose id begins with `prefix`, of the roots that `sql` (alias `s`) admits: up to three (row id, id)."""
+    return list(
+        db.execute(
+            f"""
+        SELECT e.id, e.uid FROM entities e JOIN scopes s ON s.id = e.root_id
+        WHERE e.uid >= ? AND e.uid < ? || 'g' AND {sql} LIMIT 3
+        """,
+            (prefix, prefix, *bindings),
+        )
+    )
+
+
+def names(db: apsw.Connection, entity_id: int) -> set[str]:
+    """All names of an entity, normalised: its own, its aliases, and what facts call it."""
+    rows = db.execute(
+        """
+        SELECT name FROM entities WHERE id = ?1 UNION SELECT name FROM aliases WHERE entity_id = ?1
+        UNION SELECT name FROM mentions WHERE entity_id = ?1
+        """,
+        (entity_id,),
+    )
+    return {folded for (name,) in rows if (folded := fold(name))}
+
+
+def mentioning(db: apsw.Connection, entity_id: int, sql: str, bindings: Sequence[object]) -> list[tuple[int, bool]]:
+    """The row ids of all facts of a scope that mention an entity, each with whether it is an earlier version of one."""
+    rows = db.execute(
+        f"""
+        SELECT f.id, f.recorded_to IS NOT NULL
+        FROM mentions m JOIN facts f ON f.id = m.fact_id JOIN scopes s ON s.id = f.scope_id
+        WHERE m.entity_id = ? AND {sql}
+        """,
+        (entity_id, *bindings),
+    )
+    return [(id_, bool(old)) for id_, old in rows]
+
+
 def only_in(db: apsw.Connection, fact_ids: str) -> list[int]:
     """The entities no other fact mentions: they go when these facts go."""
     rows = db.execute(

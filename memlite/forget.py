@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -44,6 +45,29 @@ def of_messages(db: apsw.Connection, message_ids: Iterable[int]) -> Deletion:
     # A version goes with its fact, and by itself when the fact has found other sources since.
     old = {*facts.versions(db, json.dumps(sorted(alone))), *facts.owners(db, json.dumps(sorted(alone)))}
     return _with_entities(db, sorted(alone - old), sorted(old), chosen)
+
+
+def of_entity(
+    db: apsw.Connection, entity_id: int, keep_messages: bool, sql: str, bindings: Sequence[object]
+) -> Deletion:
+    """An entity with every fact that mentions it, earlier versions of others that do and, unless kept, every message
+    of a scope that names it.
+    """
+    mentioning = entities.mentioning(db, entity_id, sql, bindings)
+    told = of_facts(db, [id_ for id_, old in mentioning if not old], keep_messages, sql, bindings)
+    versions = {*told.versions, *(id_ for id_, old in mentioning if old)}
+    if keep_messages:
+        return _with_entities(db, told.facts, sorted(versions), ())
+    name = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, entities.names(db, entity_id)))})(?!\w)")
+    said = messages.fetch(db, messages.in_reach(db, sql, bindings))
+    naming = [id_ for id_, each in said.items() if name.search(fold(f"{each.name or ''}: {each.content}"))]
+    with_them = of_messages(db, sorted({*told.messages, *naming}))
+    return _with_entities(
+        db,
+        sorted({*told.facts, *with_them.facts}),
+        sorted(versions | {*with_them.versions}),
+        with_them.messages,
+    )
 
 
 def _draws_on(db: apsw.Connection, fact_id: int, message_ids: Collection[int]) -> bool:

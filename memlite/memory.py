@@ -382,10 +382,11 @@ class Memory:
             )
 
     def delete(self, id: str, *, keep_messages: bool = False) -> Receipt:
-        """Delete a fact or a message for good: text, words, vectors, mentions, history text.
+        """Delete a fact, a message or an entity for good: text, words, vectors, mentions, history text.
 
-        A fact takes the messages it was learnt from with it unless keep_messages; a message takes the facts
-        that have no other source or quote it. An identifier and a time stay in the history. Raises NotFoundError.
+        A fact takes the messages it was learnt from with it unless keep_messages; a message takes the facts that have
+        no other source or quote it; an entity takes every fact that mentions it, and the messages that name it unless
+        keep_messages. An identifier and a time stay in the history. Raises NotFoundError.
         """
         return self._forget(lambda db: self._deletion(db, id, keep_messages))
 
@@ -395,19 +396,38 @@ class Memory:
             return self._preview(db, self._deletion(db, id, keep_messages))
 
     def preview_delete_all(
-        self, *, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
+        self,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        everything: bool = False,
     ) -> DeletionPreview:
         """What `delete_all` would take with it."""
-        scope = self._ids(user_id, agent_id, run_id)
+        scope = None if everything else self._ids(user_id, agent_id, run_id)
         with self._database.read() as db:
-            return self._preview(db, forget.of_everything(db, *_within(scopes.reach(db, scope))))
+            return self._preview(db, forget.of_everything(db, *self._all_of(db, scope)))
 
     def delete_all(
-        self, *, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
+        self,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        everything: bool = False,
     ) -> Receipt:
-        """Delete every fact and message of a scope for good, the queued ones too."""
-        scope = self._ids(user_id, agent_id, run_id)
-        return self._forget(lambda db: forget.of_everything(db, *_within(scopes.reach(db, scope))))
+        """Delete every fact and message of a scope for good, the queued ones too.
+
+        everything: of the whole file, or of the scope that this handle is bound to, and no ids.
+        """
+        given = any(each is not None for each in (user_id, agent_id, run_id))
+        if everything and given:
+            raise InvalidInputError("everything=True takes no ids: it is the whole file, or all that this handle sees.")
+        scope = None if everything else self._ids(user_id, agent_id, run_id)
+        return self._forget(lambda db: forget.of_everything(db, *self._all_of(db, scope)))
+
+    def _all_of(self, db: apsw.Connection, scope: Scope | None) -> Place:
+        return self._place(db) if scope is None else _within(scopes.reach(db, scope))
 
     def prune(
         self,
@@ -921,10 +941,19 @@ class Memory:
         )
 
     def _deletion(self, db: apsw.Connection, id: str, keep_messages: bool) -> forget.Deletion:
-        kind, row_id = self._find(db, id, self._place(db))
-        if kind == "fact":
-            return forget.of_facts(db, [row_id], keep_messages, *self._place(db))
-        return forget.of_messages(db, [row_id])
+        place, prefix = self._place(db), arguments.id_prefix(id)
+        in_facts, in_messages = facts.find(db, prefix, *place), messages.find(db, prefix, *place)
+        in_entities = entities.find(db, prefix, *self._place_of_entities(db))
+        row = arguments.only(id, "fact, message or entity", in_facts + in_messages + in_entities)
+        if row in in_entities:
+            return forget.of_entity(db, row[0], keep_messages, *place)
+        if row in in_facts:
+            return forget.of_facts(db, [row[0]], keep_messages, *place)
+        return forget.of_messages(db, [row[0]])
+
+    def _place_of_entities(self, db: apsw.Connection) -> Place:
+        """Like `_place`, for entities: they belong to the roots of what this handle sees."""
+        return _within(scopes.reach_of_entities(db, self._bound)) if self._bound else ("1", ())
 
     def _ids(self, user_id: object, agent_id: object, run_id: object) -> Scope:
         return scopes.read_ids(user_id, agent_id, run_id, self._bound)

@@ -6,6 +6,7 @@ import re
 
 from memlite import ground
 from memlite.records import ExtractedFact, ExtractionRequest
+from memlite.words import STOP_WORDS
 
 _SMALL_TALK = frozenset(
     "hi hello hey bye goodbye thanks thank welcome sure ok okay wow great nice cool good glad happy sorry please help "
@@ -65,6 +66,13 @@ def _tokens(text: str) -> set[str]:
     return {ground.fold(word) for word in re.findall(r"\w+", text)}
 
 
+def _short(text: str) -> set[str]:
+    """What is too short for a word of weight and tells facts apart all the same: "C", "TV", "r2", "B12"."""
+    return {
+        word for word in _tokens(text) if (len(word) < 3 or not word.isalpha()) and word not in STOP_WORDS
+    } - ground.number_words(text)
+
+
 def _says_no_more(fact: ExtractedFact, known: str, request: ExtractionRequest) -> bool:
     """Whether every word of weight and number stands in one clause of the known fact, said or denied alike.
 
@@ -78,6 +86,7 @@ def _says_no_more(fact: ExtractedFact, known: str, request: ExtractionRequest) -
     return any(
         words <= {ground.fold(word) for word in ground.content_words(clause)}
         and numbers <= ground.number_words(clause)
+        and _short(fact.text) <= _short(clause)
         and denied == bool(_NEGATION.search(clause))
         for clause in _CLAUSE.split(known)
     )

@@ -1030,6 +1030,33 @@ def test_delete_all_needs_a_yes_and_stays_in_its_scope(run: Run) -> None:
     assert value(run("stats", "--json"))["messages"] == 0
 
 
+def test_what_a_query_finds_is_shown_and_deleted_with_yes(run: Run) -> None:
+    remembered(run, "Ana likes tea.", "Ana likes cake.")
+    assert "would delete" in run("delete", "--query", "tea").stdout
+    assert len(texts(run("list", "--json"))) == 2
+    receipt = value(run("delete", "--query", "tea", "--yes", "--json"))
+    assert receipt["clean"] is True
+    assert {"name": "facts", "before": 1, "after": 0} in receipt["checked"]
+    assert texts(run("list", "--json")) == ["Ana likes cake."]
+    assert "no hits" in run("delete", "--query", "rum", "--yes").stderr
+
+
+def test_everything_is_deleted_with_yes(run: Run) -> None:
+    remembered(run, "Ana likes tea.", user="ana")
+    remembered(run, "Zoe likes tea.", user="zoe")
+    assert "--yes" in run("delete", "--everything", code=2).stderr
+    assert "--all" in run("delete", "--everything", "--user", "ana", "--yes", code=2).stderr
+    assert "2 facts" in run("delete", "--everything", "--yes").stdout
+    assert value(run("stats", "--json"))["facts"] == 0
+
+
+def test_an_entity_is_deleted_by_its_id(run: Run) -> None:
+    remembered(run, "Clara likes tea.", "Ana likes cake.")
+    clara = next(each["id"] for each in value(run("entities", "--json")) if each["name"] == "Clara")
+    run("delete", clara[:8], "--yes")
+    assert texts(run("list", "--json")) == ["Ana likes cake."]
+
+
 def test_a_dry_run_of_delete_all_shows_the_messages_too(run: Run) -> None:
     message = said(run, "Good evening.")
     assert message[:8] in run("delete", "--all", "--dry-run").stdout

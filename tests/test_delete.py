@@ -389,6 +389,61 @@ def test_a_long_text_is_searched_for_in_pieces(memory: Memory) -> None:
     assert not memory.delete(again).clean
 
 
+def test_an_entity_takes_what_mentions_and_what_names_it(memory: Memory) -> None:
+    memory.add([f"{CANARY} likes tea.", "Ben likes cake."], user_id="u")
+    memory.add(f"I met {CANARY}'s sister.", user_id="u", run_id="r", extract="never")
+    memory.add(f"{CANARY}s are flowers.", user_id="u", extract="never")  # another word
+    memory.remember(
+        {"text": "The tall one sings.", "entities": [{"name": "The tall one", "type": "person"}]}, user_id="u"
+    )
+    about = {"name": CANARY, "type": "person", "aliases": ["Canny"]}
+    memory.update(
+        memory.remember({"text": f"{CANARY} rows.", "entities": [about]}, user_id="u").facts[0].id, text="She rows."
+    )
+    memory.add("Canny called.", user_id="u", extract="never")
+    entity = next(each for each in memory.entities(user_id="u") if each.name == CANARY)
+    preview = memory.preview_delete(entity.id[:10])
+    receipt = memory.delete(entity.id)
+    assert receipt.clean
+    assert {fact.id for fact in preview.facts} == set(receipt.facts)
+    assert sorted(fact.text for fact in memory.get_all(user_id="u")) == [
+        "Ben likes cake.",
+        "She rows.",
+        "The tall one sings.",
+    ]
+    left = {hit.text for hit in memory.search("sister tea", user_id="u", include="messages")}
+    assert left == {f"{CANARY}s are flowers.", "Ben likes cake."}
+    assert count(memory, f"facts WHERE text LIKE '%{CANARY}%'") == 0
+    assert CANARY not in {each.name for each in memory.entities(user_id="u")}
+
+
+def test_an_entitys_messages_are_kept_on_demand(memory: Memory) -> None:
+    memory.add(f"{CANARY} likes tea.", user_id="u")
+    receipt = memory.delete(memory.entities(user_id="u")[0].id, keep_messages=True)
+    assert (len(receipt.facts), receipt.messages) == (1, ())
+
+
+def test_a_handle_deletes_an_entity_in_its_scope_only(memory: Memory) -> None:
+    for run in ("r1", "r2"):
+        memory.add(f"{CANARY} likes {run}.", user_id="u", run_id=run)
+    entity = memory.entities(user_id="u")[0].id
+    memory.scope(user_id="u", run_id="r1").delete(entity)
+    assert [fact.text for fact in memory.get_all(user_id="u")] == [f"{CANARY} likes r2."]
+    with pytest.raises(NotFoundError):
+        memory.scope(user_id="other").delete(entity)
+
+
+def test_everything_goes(memory: Memory) -> None:
+    remembered(memory)
+    with pytest.raises(InvalidInputError, match="everything"):
+        memory.delete_all(user_id="u", everything=True)
+    memory.scope(user_id="u").delete_all(everything=True)
+    assert places_with_the_canary(memory) == []
+    assert len(memory.preview_delete_all(everything=True).facts) == 40
+    assert memory.delete_all(everything=True).clean
+    assert count(memory, "facts") == count(memory, "messages") == count(memory, "entities") == 0
+
+
 RUNS = int(os.environ.get("MEMLITE_RUNS", "25"))  # 1,000 where the claim is checked
 
 

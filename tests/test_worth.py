@@ -15,6 +15,7 @@ TALK = ExtractionRequest(
     known=(
         KnownFact(1, "Ann works as a nurse at Bay Clinic in Porto since 2019."),
         KnownFact(2, "Ann eats fish."),
+        KnownFact(4, "Ann writes small programs in C and lives in flat B2."),
         KnownFact(3, "Ann hates big dogs and loves old cats; Ann does not like green tea."),
     ),
 )
@@ -49,10 +50,14 @@ def test_questions_and_small_talk_are_dropped_with_the_reason(text: str, reason:
         ("Ann no longer eats fish.", None),
         ("Ann works as a nurse at Bay Clinic since 2021.", None),
         ("Ann works as a nurse at Bay Clinic for two years.", None),
-        ("Ann loves old cats.", 2),
+        ("Ann writes programs in C.", 2),
+        ("Ann writes programs in Go.", None),
+        ("Ann lives in flat B2.", 2),
+        ("Ann lives in flat A4.", None),
+        ("Ann loves old cats.", 3),
         ("Ann hates old cats.", None),
         ("Ann hates cats.", None),
-        ("Ann does not like green tea.", 2),
+        ("Ann does not like green tea.", 3),
         ("Ann does not like dogs.", None),
     ],
 )
