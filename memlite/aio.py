@@ -52,6 +52,8 @@ class AsyncMemory:
     preview_delete_all = _in_thread(Memory.preview_delete_all)
     delete_all = _in_thread(Memory.delete_all)
     history = _in_thread(Memory.history)
+    lineage = _in_thread(Memory.lineage)
+    diff = _in_thread(Memory.diff)
     entities = _in_thread(Memory.entities)
     stats = _in_thread(Memory.stats)
     work = _in_thread(Memory.work)

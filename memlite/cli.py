@@ -18,7 +18,7 @@ from memlite import output
 from memlite.bench.commands import bench
 from memlite.commands import Group, answer_errors, example, progress
 from memlite.memory import Memory, default_path
-from memlite.records import AddResult, Checked, DeletionPreview, Receipt
+from memlite.records import AddResult, Checked, DeletionPreview, Message, Receipt
 
 DEFAULT_USER = "me"
 
@@ -635,13 +635,36 @@ def history(
     given = {"user_id": user_id, "agent_id": agent_id, "run_id": run_id}
     with _memory(own_db, extractor=False, embedder=False) as memory:
         asked = _asked_scope(given)
+        line: list[str] = []
         if id:
-            events = (memory.scope(**asked) if asked else memory).history(id)
+            seen = memory.scope(**asked) if asked else memory
+            events = seen.history(id)
+            if events[-1].action != "DELETE":
+                facts = seen.lineage(id)
+                said = {each: seen.get(each) for fact in facts for each in fact.sources}
+                line = output.lineage_lines(facts, {id_: m for id_, m in said.items() if isinstance(m, Message)})
         else:
             events = memory.history(**_scope(**given), limit=limit)
-    _print(events, events, lambda: map(output.event_line, events), as_json, nl)
+    _print(events, events, lambda: [*map(output.event_line, events), *line], as_json, nl)
     if not events and not as_json and not nl:
         _nothing(memory.path, "history", _scope(**given))
+
+
+@_command("memlite diff 2026-01-01 --user ana")
+@click.argument("since")
+@_scope_options
+@_output_options
+@_db_option
+def diff(
+    since: str, user_id: str | None, agent_id: str | None, run_id: str | None,
+    as_json: bool, nl: bool, own_db: Path | None,
+) -> None:  # fmt: skip
+    """Show which facts count now (+) and which counted at the time SINCE (-), ISO 8601."""
+    with _memory(own_db, extractor=False, embedder=False) as memory:
+        found = memory.diff(since, **_scope(user_id, agent_id, run_id))
+    _print(found, [found], lambda: output.diff_lines(found), as_json, nl)
+    if not (found.added or found.gone or found.updated or as_json or nl):
+        click.echo(f"nothing has changed since {since}", err=True)
 
 
 @_command("memlite entities --user ana")

@@ -486,6 +486,42 @@ def page(
     return [id_ for (id_,) in rows]
 
 
+def lineage(db: apsw.Connection, fact_id: int) -> list[int]:
+    """The row ids of a fact and of all that replaced one another with it, the oldest observation first."""
+    rows = db.execute(
+        """
+        WITH RECURSIVE line(id) AS (
+          VALUES (?)
+          UNION SELECT l.to_fact FROM line JOIN links l ON l.from_fact = line.id AND l.relation = 'replaces'
+          UNION SELECT l.from_fact FROM line JOIN links l ON l.to_fact = line.id AND l.relation = 'replaces')
+        SELECT f.id FROM line JOIN facts f ON f.id = line.id ORDER BY f.observed_at, f.id
+        """,
+        (fact_id,),
+    )
+    return [id_ for (id_,) in rows]
+
+
+def changed_since(
+    db: apsw.Connection, at: int, sql: str, bindings: Sequence[object]
+) -> list[tuple[int, bool, int | None]]:
+    """Facts of a scope that count now and did not at `at`, or the other way round, by row id.
+
+    Each with whether it counts now and, if it is what a fact said before an update, that fact's row id.
+    """
+    rows = db.execute(
+        f"""
+        SELECT id, now, CASE WHEN version THEN
+            (SELECT from_fact FROM links WHERE to_fact = id AND relation = 'updates') END
+        FROM (SELECT f.id AS id, {CURRENT} AS now, {KNOWN_AT.format(at=int(at))} AS then_,
+                     f.recorded_to IS NOT NULL AS version
+              FROM facts f JOIN scopes s ON s.id = f.scope_id WHERE {sql})
+        WHERE now <> then_ ORDER BY id
+        """,
+        bindings,
+    )
+    return [(id_, bool(now), owner) for id_, now, owner in rows]
+
+
 def of_batch(db: apsw.Connection, batch_id: int) -> list[int]:
     """The row ids of the facts a batch brought, old versions left out."""
     rows = db.execute("SELECT id FROM facts WHERE batch_id = ? AND recorded_to IS NULL ORDER BY id", (batch_id,))

@@ -50,6 +50,7 @@ from memlite.records import (
     Checked,
     Context,
     DeletionPreview,
+    Diff,
     Entity,
     Event,
     Extractor,
@@ -696,6 +697,38 @@ class Memory:
                 return history.of_fact(db, arguments.only(id, "fact", [(0, uid) for uid in found])[1])
             reach = scopes.reach(db, self._ids(user_id, agent_id, run_id))
             return history.of_reach(db, reach.sql, reach.bindings, arguments.count("limit", limit)) if reach else []
+
+    def lineage(self, id: str) -> list[Fact]:
+        """A fact and all that replaced one another with it, the oldest first, archived ones too."""
+        with self._database.read() as db:
+            line = facts.lineage(db, self._find_fact(db, id, self._place(db)))
+            seen = set(facts.in_reach(db, *self._place(db))) if self._bound else set(line)
+            return self._facts(db, [id_ for id_ in line if id_ in seen])
+
+    def diff(
+        self,
+        since: Instant,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+    ) -> Diff:
+        """What memlite takes for true in a scope now and did not at `since`, and the other way round.
+
+        What was deleted since is gone without a trace here. Raises InvalidInputError.
+        """
+        scope = self._ids(user_id, agent_id, run_id)
+        at = instants.read(since, self._zone, "since")[0]
+        with self._database.read() as db:
+            changes = facts.changed_since(db, at, *_within(scopes.reach(db, scope)))
+            read = dict(zip([id_ for id_, _, _ in changes], self._facts(db, [id_ for id_, _, _ in changes])))
+        now = {id_ for id_, current, _ in changes if current}
+        updated = {id_: owner for id_, _, owner in changes if owner in now}
+        return Diff(
+            tuple(read[id_] for id_ in read if id_ in now and id_ not in updated.values()),
+            tuple(read[id_] for id_ in read if id_ not in now and id_ not in updated),
+            tuple((read[old], read[owner]) for old, owner in updated.items() if owner is not None),
+        )
 
     def entities(
         self,

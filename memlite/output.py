@@ -13,6 +13,7 @@ from typing import Any
 from memlite.entities import UNKNOWN
 from memlite.records import (
     AddResult,
+    Diff,
     Entity,
     Event,
     Explain,
@@ -201,6 +202,25 @@ def undone_lines(undone: Undone) -> list[str]:
     )
     done = ", ".join(f"{counted(len(ids), what)} {verb}" for verb, ids, what in changed if ids)
     return [f"undone: {done or 'nothing of it is left'} (batch {short(undone.batch)})"]
+
+
+def diff_lines(diff: Diff) -> list[str]:
+    """What counts now and did not then (+), what counted then and does not now (-)."""
+    lines = [f"+ {fact_lines(fact)[0]}" for fact in diff.added]
+    lines += [f"- {fact_lines(fact)[0]}" + (f" ({_over(fact)})" if fact.valid_to else "") for fact in diff.gone]
+    for before, after in diff.updated:
+        lines += [f"- {fact_lines(before)[0]}", f"+ {fact_lines(after)[0]}"]
+    return lines
+
+
+def lineage_lines(line: Sequence[Fact], sources: Mapping[str, Message]) -> list[str]:
+    """A fact's forerunners and followers with what was said, the oldest first."""
+    lines = []
+    for fact in line:
+        state = "archived" if fact.archived_at else "current" if fact.current else _over(fact)
+        lines.append(f"{fact.observed_at:%Y-%m-%d}  {short(fact.id)}  {_one_line(fact.text)} ({state})")
+        lines += [f"            from {message_line(sources[id_])}" for id_ in fact.sources if id_ in sources]
+    return lines
 
 
 def pruned_lines(pruned: Pruned) -> list[str]:

@@ -472,6 +472,17 @@ class Receipt:
 
 
 @dataclass(frozen=True, slots=True)
+class Diff:
+    """What has changed in a scope since a time: facts that count now and did not then, facts that counted then and do
+    not now, and updated ones as they were and as they are.
+    """
+
+    added: tuple[Fact, ...]
+    gone: tuple[Fact, ...]
+    updated: tuple[tuple[Fact, Fact], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Pruned:
     """What `prune` chose: all that goes, and under each rule the ids that it chose.
 

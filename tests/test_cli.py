@@ -374,7 +374,8 @@ def test_a_foreign_file_is_exit_code_1_and_stays_as_it_was(
 
 READING = [["search", "tea"], ["list"], ["show", UNKNOWN], ["update", UNKNOWN, "--kind", "x"], ["delete", UNKNOWN],
            ["history"], ["entities"], ["work"], ["reembed"], ["stats"], ["why", UNKNOWN, "tea"],
-           ["archive", UNKNOWN], ["restore", UNKNOWN], ["undo", UNKNOWN], ["prune", "--expired"]]  # fmt: skip
+           ["archive", UNKNOWN], ["restore", UNKNOWN], ["undo", UNKNOWN], ["prune", "--expired"],
+           ["diff", "2001-01-01"]]  # fmt: skip
 
 
 @pytest.mark.parametrize("words", READING, ids=lambda words: words[0])
@@ -419,6 +420,22 @@ def test_prune_shows_first_and_deletes_with_yes(run: Run) -> None:
     assert "nothing to prune" in run("prune", "--replaced-for", "2y").stderr
     assert "90d" in run("prune", "--replaced-for", "90", code=2).stderr
     assert "no rule" in run("prune", code=2).stderr
+
+
+def test_a_facts_history_shows_its_line_and_what_was_said(run: Run) -> None:
+    (old,) = remembered(run, "Ana lives in Porto.")
+    new = value(run("remember", "Ana lives in Faro.", "--replaces", old, "--json"))["facts"][0]["id"]
+    for id_ in (old, new):
+        shown = run("history", id_[:8]).stdout
+        assert "Ana lives in Porto. (past since" in shown
+        assert "Ana lives in Faro. (current)" in shown
+
+
+def test_diff_shows_what_is_new(run: Run) -> None:
+    remembered(run, "Ana likes tea.")
+    assert run("diff", "2001-01-01").stdout.startswith("+ ")
+    assert "nothing has changed" in run("diff", "2999-01-01").stderr
+    assert "since" in run("diff", "soon", code=2).stderr
 
 
 def test_an_add_is_undone_and_the_undo_as_well(run: Run) -> None:

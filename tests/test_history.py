@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from memlite import InvalidInputError, Memory, NotFoundError
+from memlite import Diff, InvalidInputError, Memory, NotFoundError, instants
 
 
 def actions(memory: Memory, id_: str) -> list[str]:
@@ -104,3 +104,40 @@ def test_a_history_of_nothing_is_an_error(memory: Memory, arguments: dict[str, A
 def test_a_history_of_an_unknown_fact_is_not_found(memory: Memory) -> None:
     with pytest.raises(NotFoundError):
         memory.history("0123456789abcdef")
+
+
+# Lines of facts, and what has changed.
+
+
+def test_a_lineage_is_all_that_replaced_one_another(memory: Memory) -> None:
+    porto = memory.remember("Ana lives in Porto.", user_id="u", observed_at="2020-01-01").facts[0].id
+    lisbon = {"text": "Ana lives in Lisbon.", "replaces": porto, "observed_at": "2022-01-01"}
+    second = memory.remember(lisbon, user_id="u", run_id="r").facts[0].id
+    memory.remember({"text": "Ana lives in Faro.", "replaces": second, "observed_at": "2024-01-01"}, user_id="u")
+    memory.remember("Ana likes tea.", user_id="u")
+    line = ["Ana lives in Porto.", "Ana lives in Lisbon.", "Ana lives in Faro."]
+    assert [fact.text for fact in memory.lineage(porto)] == [fact.text for fact in memory.lineage(second)] == line
+    assert [fact.text for fact in memory.scope(user_id="u", run_id="r").lineage(second)] == ["Ana lives in Lisbon."]
+
+
+def test_a_diff_is_what_counts_now_and_what_counted_then(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [1_000_000]
+    monkeypatch.setattr(instants, "now", lambda: clock[0])
+    porto = memory.remember("Ana lives in Porto.", user_id="u", observed_at="1970-01-01").facts[0].id
+    tea, cake, rum = (memory.remember(f"Ana likes {what}.", user_id="u").facts[0].id for what in ("tea", "cake", "rum"))
+    since = instants.local(clock[0])
+    clock[0] += 1_000_000
+    assert memory.diff(since, user_id="u") == Diff((), (), ())
+    memory.remember({"text": "Ana lives in Faro.", "replaces": porto, "observed_at": "1970-01-02"}, user_id="u")
+    memory.update(tea, text="Ana likes green tea.")
+    memory.archive(cake)
+    memory.restore(cake)
+    memory.delete(rum)
+    memory.archive(memory.remember("Ana likes gin.", user_id="u").facts[0].id)
+    diff = memory.diff(since, user_id="u")
+    assert [fact.text for fact in diff.added] == ["Ana lives in Faro."]
+    assert [fact.text for fact in diff.gone] == ["Ana lives in Porto."]
+    assert [(a.text, b.text, a.id == b.id) for a, b in diff.updated] == [
+        ("Ana likes tea.", "Ana likes green tea.", True)
+    ]
+    assert memory.diff(since, user_id="nobody") == Diff((), (), ())
