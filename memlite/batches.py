@@ -174,12 +174,18 @@ def find(db: apsw.Connection, prefix: str, sql: str, bindings: Sequence[object])
 
 
 def undone_by(db: apsw.Connection, batch_id: int) -> str | None:
-    """The id of the undo that undid a batch and has not been undone itself."""
-    found: str | None = db.execute(
-        "SELECT u.uid FROM batches u WHERE u.undoes = ? AND NOT EXISTS (SELECT 1 FROM batches WHERE undoes = u.id)",
-        (batch_id,),
-    ).get
-    return found
+    """The id of the undo of a batch that is in force: one that is not undone itself."""
+    undos = list(db.execute("SELECT id, uid FROM batches WHERE undoes = ? ORDER BY id DESC", (batch_id,)))
+    return next((uid for id_, uid in undos if undone_by(db, id_) is None), None)
+
+
+def left_queue(db: apsw.Connection, batch_id: int) -> bool:
+    """Whether an undo has taken a batch out of the queue, and it has not been extracted."""
+    sql = """
+    SELECT EXISTS (SELECT 1 FROM batches u JOIN batches b ON b.id = ?1
+                   WHERE u.undoes = ?1 AND u.metadata ->> '$.state' = 'queued' AND b.state = 'stored')
+    """
+    return bool(db.execute(sql, (batch_id,)).get)
 
 
 def set_state(db: apsw.Connection, batch_id: int, state: str) -> None:

@@ -17,6 +17,7 @@ import click
 from memlite import output
 from memlite.bench.commands import bench
 from memlite.commands import Group, answer_errors, example, progress
+from memlite.errors import NotFoundError
 from memlite.memory import Memory, default_path
 from memlite.records import AddResult, Checked, DeletionPreview, Message, Receipt
 
@@ -529,7 +530,8 @@ def delete(
         raise click.UsageError("--everything is the whole file: leave --user, --agent and --run out, or use --all.")
     dry_run = dry_run or (query is not None and not yes)
     with _memory(own_db, extractor=False, **({} if query is not None else {"embedder": False})) as opened:
-        memory = opened.scope(**asked) if asked and ids else opened
+        bound = _scope(**given) if query is not None else asked if ids else None
+        memory = opened.scope(**bound) if bound else opened
         if query is not None:
             ids = tuple(hit.id for hit in memory.search(_stdin(query), **_scope(**given), limit=limit))
         whole: dict[str, Any] = {"everything": True} if everything else _scope(**given)
@@ -557,8 +559,13 @@ def delete(
             for id in dict.fromkeys(ids):
                 # One deletion may take what another id names: a fact and its own message.
                 gone = [each for receipt in receipts for each in receipt.facts + receipt.messages]
-                if not any(each.startswith(id.strip().lower()) for each in gone):
+                if any(each.startswith(id.strip().lower()) for each in gone):
+                    continue
+                try:
                     receipts.append(memory.delete(id, keep_messages=keep_messages))
+                except NotFoundError:
+                    if not receipts:  # else it was there for the preview: an entity that went with its last fact
+                        raise
     if not receipts:
         _nothing(memory.path, "hits", _scope(**given))
         return

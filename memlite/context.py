@@ -41,9 +41,17 @@ def pack(hits: Iterable[Hit], room: int) -> tuple[list[str], list[Hit]]:
     return lines, shown
 
 
-def recalled(line: str) -> list[str]:
+def recalled(line: str) -> list[tuple[str, str]]:
     """What a line says if `pack` wrote it: the text of a fact, or who said what; each reading of an unclear one."""
-    return [line[2 : found.start()] for found in _LINE_ENDS.finditer(line)] if line.startswith("- ") else []
+    if not line.startswith("- "):
+        return []
+    return [(line[2 : found.start()], _unquoted(line[found.end() :])) for found in _LINE_ENDS.finditer(line)]
+
+
+def _unquoted(end: str) -> str:
+    """What a quotation at the end of a line says; "" where there is none, or where it was cut short."""
+    said = end.removeprefix(" [").removesuffix("]")
+    return "" if said.endswith("…") else said
 
 
 def _line(hit: Hit) -> str:

@@ -60,7 +60,6 @@ class Database:
             self._create_place()
         with _clear_errors(self.path):
             self._writer = self._connect()
-            self._writer.transaction_mode = "IMMEDIATE"
             self._migrate()
 
     def _create_place(self) -> None:
@@ -98,13 +97,11 @@ class Database:
             raise _newer(self.path, version)
         if version < schema.VERSION:
             # EXCLUSIVE, and the version read again inside: two processes may have found the same old file.
-            self._writer.transaction_mode = "EXCLUSIVE"
-            with self._writer:
+            with self._begun("EXCLUSIVE"):
                 for step in schema.MIGRATIONS[_pragma(self._writer, "user_version") :]:
                     run_script(self._writer, step)
                 self._writer.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
                 self._writer.execute(f"PRAGMA user_version = {schema.VERSION}")
-            self._writer.transaction_mode = "IMMEDIATE"
         # Only now: in WAL mode the header would reach the file itself at the next checkpoint only, and until
         # then other processes would take it for a foreign one.
         if not self.in_memory and _pragma(self._writer, "journal_mode") != "wal":
@@ -116,8 +113,33 @@ class Database:
         self._check_process()
         with self._write_lock, _clear_errors(self.path):
             self._check_open()  # it may have been closed while this thread waited
-            with self._writer:
+            with self._begun():
                 yield self._writer
+
+    @contextlib.contextmanager
+    def _begun(self, mode: str = "IMMEDIATE") -> Iterator[None]:
+        """A transaction of the write connection, or a part of the one that is open.
+
+        BEGIN is executed: `with connection` would wait for another writer with the interpreter's lock in its hands, and
+        where that writer is a thread of this process, both would wait until the timeout.
+        """
+        if self._writer.in_transaction:
+            with self._writer:
+                yield
+            return
+        self._writer.execute(f"BEGIN {mode}")
+        try:
+            yield
+        except BaseException:
+            if self._writer.in_transaction:  # a full disk, say, has ended it already
+                self._writer.execute("ROLLBACK")
+            raise
+        try:
+            self._writer.execute("COMMIT")
+        except BaseException:
+            if self._writer.in_transaction:
+                self._writer.execute("ROLLBACK")
+            raise
 
     @contextlib.contextmanager
     def read(self) -> Iterator[apsw.Connection]:
@@ -165,7 +187,7 @@ class Database:
         """Rebuild the word indexes from the visible rows, in the format older SQLite versions read, and VACUUM."""
         self._check_process()
         with self._write_lock, _clear_errors(self.path):
-            with self._writer:
+            with self._begun():
                 for table in ("fact_words", "message_words"):
                     self._writer.execute(f"INSERT INTO {table}({table}) VALUES ('rebuild')")
             self._writer.execute("VACUUM")

@@ -141,6 +141,12 @@ def find(db: apsw.Connection, prefix: str, sql: str, bindings: Sequence[object])
     )
 
 
+def root_of(db: apsw.Connection, entity_id: int) -> int:
+    """The row id of the root that an entity belongs to."""
+    id_: int = db.execute("SELECT root_id FROM entities WHERE id = ?", (entity_id,)).get
+    return id_
+
+
 def names(db: apsw.Connection, entity_id: int) -> set[str]:
     """All names of an entity, normalised: its own, its aliases, and what facts call it."""
     rows = db.execute(

@@ -68,6 +68,19 @@ _PLACES = (
 )
 
 
+# Every column that holds what somebody has written.
+_TEXTS = {
+    "facts": ("text", "words", "metadata", "attributed_to", "kind"),
+    "messages": ("content", "words", "name", "metadata", "caller_id"),
+    "events": ("before", "after", "reason"),
+    "batches": ("instructions", "kind", "metadata", "error"),
+    "entities": ("name", "folded"),
+    "aliases": ("name", "folded"),
+    "mentions": ("name",),
+    "scopes": ("user_id", "agent_id", "run_id"),
+}
+
+
 def places(db: apsw.Connection, erased: Erased) -> dict[str, int]:
     """How many rows of every table hold something of it. The word indexes are asked for each erased row's own words."""
     found: dict[str, int] = {}
@@ -121,10 +134,8 @@ def in_file(path: Path, wanted: Sequence[bytes]) -> set[bytes]:
 
 def unexplained(db: apsw.Connection, found: Iterable[bytes]) -> set[bytes]:
     """Those of the pieces that no row says any more: what is left of them was not erased."""
-    said = """
-    SELECT EXISTS (SELECT 1 FROM facts WHERE instr(CAST(text AS BLOB), ?1))
-        OR EXISTS (SELECT 1 FROM messages WHERE instr(CAST(content AS BLOB), ?1))
-        OR EXISTS (SELECT 1 FROM events WHERE instr(CAST(before AS BLOB), ?1) OR instr(CAST(after AS BLOB), ?1))
-        OR EXISTS (SELECT 1 FROM batches WHERE instr(CAST(instructions AS BLOB), ?1))
-    """
-    return {piece for piece in found if not db.execute(said, (piece,)).get}
+    said = " OR ".join(
+        f"EXISTS (SELECT 1 FROM {table} WHERE {' OR '.join(f'instr(CAST({name} AS BLOB), ?1)' for name in columns)})"
+        for table, columns in _TEXTS.items()
+    )
+    return {piece for piece in found if not db.execute(f"SELECT {said}", (piece,)).get}

@@ -40,14 +40,21 @@ CASE WHEN f.recorded_to IS NULL THEN f.uid ELSE
 
 # One that memlite took for true at `{at}`, in the words that it had then: the last event until then tells. An archived
 # fact that was past already comes back as a past one.
-KNOWN_AT = f"""
-(f.archived_at IS NULL AND f.created_at <= {{at}} AND (f.recorded_to IS NULL OR f.recorded_to > {{at}})
+_TAKEN_AT = f"""
+(f.created_at <= {{at}} AND (f.recorded_to IS NULL OR f.recorded_to > {{at}})
  AND (f.expires_at IS NULL OR f.expires_at > {{at}})
  AND coalesce((
    SELECT e.action = 'RESTORE' AND (e.before ->> '$.archived_at' IS NULL OR e.before ->> '$.valid_to' IS NULL)
    FROM events e
    WHERE e.fact_uid = {_UID} AND e.at <= {{at}} AND e.action IN ('SUPERSEDE', 'EXPIRE', 'ARCHIVE', 'RESTORE')
    ORDER BY e.id DESC LIMIT 1), 1))
+"""
+
+# The same, without what has been archived since.
+KNOWN_AT = f"""
+(f.archived_at IS NULL AND {_TAKEN_AT} AND NOT EXISTS (
+   SELECT 1 FROM links l JOIN facts o ON o.id = l.from_fact
+   WHERE l.to_fact = f.id AND l.relation = 'updates' AND o.archived_at IS NOT NULL))
 """
 
 
@@ -142,13 +149,15 @@ def twin_in_root(db: apsw.Connection, root_id: int, text: str) -> Twin | None:
     return Twin(*row) if row else None
 
 
-def with_text(db: apsw.Connection, root_id: int, text: str) -> str | None:
-    """The id of a fact of a root that says exactly this, or once said it, current or not."""
-    uid: str | None = db.execute(
-        f"SELECT {_UID} FROM scopes s JOIN facts f ON f.scope_id = s.id WHERE s.root_id = ? AND f.hash = ? LIMIT 1",
+def with_text(db: apsw.Connection, root_id: int, text: str) -> tuple[int, str] | None:
+    """The row id and id of a fact of a root that says exactly this, or once said it, a current one first."""
+    return db.execute(
+        f"""
+        SELECT f.id, {_UID} FROM scopes s JOIN facts f ON f.scope_id = s.id
+        WHERE s.root_id = ? AND f.hash = ? ORDER BY f.live DESC, f.id DESC LIMIT 1
+        """,
         (root_id, digest(text)),
-    ).get
-    return uid
+    ).fetchone()
 
 
 def add_sources(db: apsw.Connection, fact_id: int, message_ids: Iterable[int]) -> None:
@@ -229,17 +238,26 @@ def replaced_by(
     return found
 
 
-def count_confirmations(db: apsw.Connection, message_ids: str) -> None:
-    """Set anew when facts were last confirmed that cite any of these messages, by the sources that are not archived."""
-    db.execute(
+def set_confirmed(db: apsw.Connection, fact_id: int, at: int | None) -> None:
+    """Set when a fact was last said; None: when it was first observed."""
+    db.execute("UPDATE facts SET last_confirmed_at = coalesce(?, observed_at) WHERE id = ?", (at, fact_id))
+
+
+def handed_on(db: apsw.Connection, fact_ids: str) -> list[tuple[int, int]]:
+    """What deleting facts leaves between others: row ids of what replaced one, and of what that one had replaced."""
+    rows = db.execute(
         """
-        UPDATE facts SET last_confirmed_at = max(observed_at, coalesce(
-          (SELECT max(m.observed_at) FROM sources r JOIN messages m ON m.id = r.message_id
-           WHERE r.fact_id = facts.id AND m.archived_at IS NULL), observed_at))
-        WHERE id IN (SELECT fact_id FROM sources WHERE message_id IN (SELECT value FROM json_each(?)))
+        WITH RECURSIVE pair(newer, older) AS (
+          SELECT n.from_fact, o.to_fact FROM links n JOIN links o ON o.from_fact = n.to_fact
+          WHERE n.to_fact IN (SELECT value FROM json_each(?1)) AND n.relation = 'replaces' AND o.relation = 'replaces'
+          UNION SELECT p.newer, o.to_fact FROM pair p JOIN links o ON o.from_fact = p.older
+          WHERE p.older IN (SELECT value FROM json_each(?1)) AND o.relation = 'replaces')
+        SELECT newer, older FROM pair WHERE newer <> older
+          AND newer NOT IN (SELECT value FROM json_each(?1)) AND older NOT IN (SELECT value FROM json_each(?1))
         """,
-        (message_ids,),
+        (fact_ids,),
     )
+    return [(newer, older) for newer, older in rows]
 
 
 def link(db: apsw.Connection, from_fact: int, to_fact: int, relation: str) -> None:
@@ -342,16 +360,19 @@ def owners(db: apsw.Connection, version_ids: str) -> dict[int, str]:
     )
 
 
-def fed_by(db: apsw.Connection, message_ids: str) -> list[tuple[int, bool]]:
-    """The facts that cite any of these messages, each with whether it cites no other message."""
+def fed_by(
+    db: apsw.Connection, message_ids: str, sql: str = "1", bindings: Sequence[object] = ()
+) -> list[tuple[int, bool]]:
+    """The facts of a scope that cite any of these messages, each with whether it cites no other message."""
     rows = db.execute(
-        """
+        f"""
         SELECT DISTINCT fact_id, NOT EXISTS (
           SELECT 1 FROM sources o WHERE o.fact_id = r.fact_id
-          AND o.message_id NOT IN (SELECT value FROM json_each(:ids)))
-        FROM sources r WHERE message_id IN (SELECT value FROM json_each(:ids))
+          AND o.message_id NOT IN (SELECT value FROM json_each(?)))
+        FROM sources r JOIN facts f ON f.id = r.fact_id JOIN scopes s ON s.id = f.scope_id
+        WHERE message_id IN (SELECT value FROM json_each(?)) AND {sql}
         """,
-        {"ids": message_ids},
+        (message_ids, message_ids, *bindings),
     )
     return [(id_, bool(alone)) for id_, alone in rows]
 
@@ -512,7 +533,7 @@ def changed_since(
         f"""
         SELECT id, now, CASE WHEN version THEN
             (SELECT from_fact FROM links WHERE to_fact = id AND relation = 'updates') END
-        FROM (SELECT f.id AS id, {CURRENT} AS now, {KNOWN_AT.format(at=int(at))} AS then_,
+        FROM (SELECT f.id AS id, {CURRENT} AS now, {_TAKEN_AT.format(at=int(at))} AS then_,
                      f.recorded_to IS NOT NULL AS version
               FROM facts f JOIN scopes s ON s.id = f.scope_id WHERE {sql})
         WHERE now <> then_ ORDER BY id
@@ -523,8 +544,8 @@ def changed_since(
 
 
 def of_batch(db: apsw.Connection, batch_id: int) -> list[int]:
-    """The row ids of the facts a batch brought, old versions left out."""
-    rows = db.execute("SELECT id FROM facts WHERE batch_id = ? AND recorded_to IS NULL ORDER BY id", (batch_id,))
+    """The row ids of the facts a batch brought, old versions and archived ones left out."""
+    rows = db.execute("SELECT f.id FROM facts f WHERE batch_id = ? AND " + KEPT + " ORDER BY id", (batch_id,))
     return [id_ for (id_,) in rows]
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import apsw
 
@@ -16,12 +15,16 @@ from memlite.words import fold
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """Row ids of everything one deletion takes with it; `versions` are earlier texts of the facts."""
+    """Row ids of everything one deletion takes with it; `versions` are earlier texts of the facts.
+
+    names: of a deleted entity.
+    """
 
     facts: tuple[int, ...]
     versions: tuple[int, ...]
     messages: tuple[int, ...]
     entities: tuple[int, ...]
+    names: tuple[str, ...] = ()
 
 
 def of_facts(
@@ -38,10 +41,13 @@ def of_facts(
     return _with_entities(db, chosen, old, gone)
 
 
-def of_messages(db: apsw.Connection, message_ids: Iterable[int]) -> Deletion:
-    """Messages and the facts that have no other source, or repeat a sentence or a name that only these messages say."""
+def of_messages(db: apsw.Connection, message_ids: Iterable[int], sql: str, bindings: Sequence[object]) -> Deletion:
+    """Messages and the facts of a scope that have no other source, or repeat a sentence or a name that only these
+    messages say.
+    """
     chosen = list(message_ids)
-    alone = {id_ for id_, only in facts.fed_by(db, json.dumps(chosen)) if only or _draws_on(db, id_, chosen)}
+    fed = facts.fed_by(db, json.dumps(chosen), sql, bindings)
+    alone = {id_ for id_, only in fed if only or _draws_on(db, id_, chosen)}
     # A version goes with its fact, and by itself when the fact has found other sources since.
     old = {*facts.versions(db, json.dumps(sorted(alone))), *facts.owners(db, json.dumps(sorted(alone)))}
     return _with_entities(db, sorted(alone - old), sorted(old), chosen)
@@ -50,24 +56,16 @@ def of_messages(db: apsw.Connection, message_ids: Iterable[int]) -> Deletion:
 def of_entity(
     db: apsw.Connection, entity_id: int, keep_messages: bool, sql: str, bindings: Sequence[object]
 ) -> Deletion:
-    """An entity with every fact that mentions it, earlier versions of others that do and, unless kept, every message
-    of a scope that names it.
+    """An entity with every fact of a scope that mentions it, the messages they were learnt from unless kept, and
+    earlier versions of other facts that mention it.
+
+    What only names it is left: a name may be a common word, and nothing that is about something else may go.
     """
     mentioning = entities.mentioning(db, entity_id, sql, bindings)
     told = of_facts(db, [id_ for id_, old in mentioning if not old], keep_messages, sql, bindings)
-    versions = {*told.versions, *(id_ for id_, old in mentioning if old)}
-    if keep_messages:
-        return _with_entities(db, told.facts, sorted(versions), ())
-    name = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, entities.names(db, entity_id)))})(?!\w)")
-    said = messages.fetch(db, messages.in_reach(db, sql, bindings))
-    naming = [id_ for id_, each in said.items() if name.search(fold(f"{each.name or ''}: {each.content}"))]
-    with_them = of_messages(db, sorted({*told.messages, *naming}))
-    return _with_entities(
-        db,
-        sorted({*told.facts, *with_them.facts}),
-        sorted(versions | {*with_them.versions}),
-        with_them.messages,
-    )
+    versions = sorted({*told.versions, *(id_ for id_, old in mentioning if old)})
+    found = _with_entities(db, told.facts, versions, told.messages)
+    return replace(found, names=tuple(sorted(entities.names(db, entity_id))))
 
 
 def _draws_on(db: apsw.Connection, fact_id: int, message_ids: Collection[int]) -> bool:
@@ -117,9 +115,19 @@ def carry_out(db: apsw.Connection, deletion: Deletion, now: int, actor: str) -> 
         vectors.delete(db, "fact", fact_ids)
         vectors.delete(db, "message", deletion.messages)
         vectors.delete(db, "entity", deletion.entities)
+    for newer, older in facts.handed_on(db, listed):
+        _hand_on(db, newer, older, now, actor)
     facts.delete(db, listed)
     messages.delete(db, json.dumps(deletion.messages))
     batches.forget_empty(db, touched)
+
+
+def _hand_on(db: apsw.Connection, newer: int, older: int, now: int, actor: str) -> None:
+    """What replaced a deleted fact replaces what that one had replaced."""
+    facts.link(db, newer, older, "replaces")
+    sql = "SELECT n.uid, n.batch_id, o.uid, o.scope_id FROM facts n, facts o WHERE n.id = ? AND o.id = ?"
+    by, batch_id, uid, scope_id = next(db.execute(sql, (newer, older)))
+    history.record(db, "SUPERSEDE", uid, scope_id, now, batch_id=batch_id, actor=actor, after={"replaced_by": by})
 
 
 def _with_entities(

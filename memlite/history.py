@@ -11,7 +11,7 @@ import apsw
 from memlite import instants
 from memlite.records import Event, Scope
 
-Action = Literal["ADD", "UPDATE", "SUPERSEDE", "EXPIRE", "ARCHIVE", "RESTORE", "DELETE", "MERGE"]
+Action = Literal["ADD", "CONFIRM", "UPDATE", "SUPERSEDE", "EXPIRE", "ARCHIVE", "RESTORE", "DELETE", "MERGE"]
 
 
 def record(
@@ -52,16 +52,46 @@ def of_batch(db: apsw.Connection, batch_id: int) -> list[Event]:
     return _events(db, "e.batch_id = ?", (batch_id,), "ORDER BY e.id")
 
 
-def hidden_by_undo(db: apsw.Connection, fact_uid: str) -> bool:
-    """Whether the last time a fact was archived it was by an undo, and not by hand."""
+def last_by_undo(db: apsw.Connection, fact_uid: str, action: Action) -> bool:
+    """Whether it was by an undo, and not by hand, that this last happened to a fact."""
     undoes = db.execute(
         """
         SELECT b.undoes FROM events e LEFT JOIN batches b ON b.id = e.batch_id
-        WHERE e.fact_uid = ? AND e.action = 'ARCHIVE' ORDER BY e.id DESC LIMIT 1
+        WHERE e.fact_uid = ? AND e.action = ? ORDER BY e.id DESC LIMIT 1
         """,
-        (fact_uid,),
+        (fact_uid, action),
     ).get
     return undoes is not None
+
+
+def replacements(db: apsw.Connection, fact_uid: str) -> list[tuple[int | None, str]]:
+    """What has replaced a fact: (row id of the batch that said so, id of the fact)."""
+    rows = db.execute(
+        """
+        SELECT batch_id, after ->> '$.replaced_by' FROM events
+        WHERE fact_uid = ? AND action = 'SUPERSEDE' AND after IS NOT NULL ORDER BY id
+        """,
+        (fact_uid,),
+    )
+    return [(batch_id, by) for batch_id, by in rows]
+
+
+def batches_saying(db: apsw.Connection, fact_id: int) -> list[int]:
+    """The row ids of the batches that added or confirmed a fact."""
+    return list(dict.fromkeys(batch_id for batch_id, _ in sayings(db, fact_id)))
+
+
+def sayings(db: apsw.Connection, fact_id: int) -> list[tuple[int, int]]:
+    """When a fact was said by which batch: (batch row id, UTC milliseconds)."""
+    rows = db.execute(
+        """
+        SELECT e.batch_id, coalesce(e.after ->> '$.observed_at', f.observed_at)
+        FROM facts f JOIN events e ON e.fact_uid = f.uid
+        WHERE f.id = ? AND e.action IN ('ADD', 'CONFIRM') AND e.batch_id IS NOT NULL ORDER BY e.id
+        """,
+        (fact_id,),
+    )
+    return [(batch_id, int(at)) for batch_id, at in rows]
 
 
 def find(db: apsw.Connection, prefix: str, sql: str, bindings: Sequence[object]) -> list[str]:

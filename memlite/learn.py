@@ -97,12 +97,13 @@ def learn(
     with timed(learnt.timings, "read"):
         scope, new, window, known = _read_context(database, semantic, batch)
         with database.read() as db:
-            told = {id_: _told(db, scope.root_id, message, learnt) for id_, message in new}
-    turns = dict(enumerate(((id_, message) for id_, message in new if told[id_]), 1))
+            told = {id_: _told(db, scope.root_id, message) for id_, message in new}
+    learnt.skipped += [each for tells in told.values() for each in tells.skipped]
+    turns = dict(enumerate(((id_, message) for id_, message in new if told[id_].text), 1))
     candidates: list[Candidate] = []
     if turns:
         request = ExtractionRequest(
-            messages=tuple(_turn(number, message, told[id_]) for number, (id_, message) in turns.items()),
+            messages=tuple(_turn(number, message, told[id_].text) for number, (id_, message) in turns.items()),
             window=tuple(_turn(0, message, message.content) for _, message in window),
             known=tuple(KnownFact(number, text) for number, (_, text) in enumerate(known, 1)),
             kind=batch.kind,
@@ -121,13 +122,21 @@ def learn(
         if not batches.holds(db, batch.id, worker):
             raise ClaimLostError
         store(db, scope, batch.id, candidates, learnt, made, extractor.name, across_runs=True)
-        _confirm_repeated(db, new, known, learnt)
+        saying = [(id_, message) for id_, message in new if told[id_].text]
+        _confirm_repeated(db, saying, known, learnt, lifecycle.Step(instants.now(), extractor.name, batch_id=batch.id))
+        for id_, tells in told.items():
+            for fact_id in tells.facts:
+                facts.add_sources(db, fact_id, messages.existing(db, [id_]))
         batches.finish(db, batch.id)
     return learnt
 
 
 def _confirm_repeated(
-    db: apsw.Connection, new: Sequence[tuple[int, Message]], known: Sequence[tuple[int, str]], learnt: Learnt
+    db: apsw.Connection,
+    new: Sequence[tuple[int, Message]],
+    known: Sequence[tuple[int, str]],
+    learnt: Learnt,
+    step: lifecycle.Step,
 ) -> None:
     """Make a message that says word for word what a known fact was learnt from a source of that fact as well.
 
@@ -139,7 +148,8 @@ def _confirm_repeated(
         ids = sources[fact_id]
         for id_, message in new if fact.current else ():
             if id_ not in ids and any(_same(message, earlier[other]) for other in ids):
-                facts.confirm(db, fact_id, instants.read(message.observed_at, None, "observed_at")[0], (id_,))
+                at = instants.read(message.observed_at, None, "observed_at")[0]
+                lifecycle.confirm(db, fact_id, at, (id_,), step)
                 learnt.skipped.append(Skipped(fact.text, "duplicate", fact.id))
 
 
@@ -232,7 +242,7 @@ def store(
         fact = replace(candidate.fact, sources=sources)
         twin = _living_twin(db, scope, fact, now, batch_id, across_runs)
         if twin:
-            facts.confirm(db, twin.id, fact.observed_at, fact.sources)
+            lifecycle.confirm(db, twin.id, fact.observed_at, fact.sources, step)
             for other in candidate.replaces:
                 if other != twin.id:
                     lifecycle.replace(db, other, twin.id, twin.uid, fact, step)
@@ -278,8 +288,11 @@ def rewrite(db: apsw.Connection, fact_id: int, change: Change, made: Embedded) -
     InvalidInputError when another living fact has the new text.
     """
     now = instants.now()
-    uid, scope_id, live, *old = next(
-        db.execute("SELECT uid, scope_id, live, text, metadata, kind, expires_at FROM facts WHERE id = ?", (fact_id,))
+    uid, scope_id, live, archived_at, *old = next(
+        db.execute(
+            "SELECT uid, scope_id, live, archived_at, text, metadata, kind, expires_at FROM facts WHERE id = ?",
+            (fact_id,),
+        )
     )
     given = (change.text, change.metadata, change.kind)
     text, metadata, kind = (was if new is None else new for new, was in zip(given, old))
@@ -304,7 +317,8 @@ def rewrite(db: apsw.Connection, fact_id: int, change: Change, made: Embedded) -
         new = NewFact(text, observed_at=0, entities=change.entities, expires_at=expires_at)
         facts.drop_mentions(db, fact_id)
         mention(db, scope, fact_id, new, made)
-        _store_vector(db, scope, fact_id, new, made, live=bool(live))
+        if archived_at is None:  # else it is made when it is restored
+            _store_vector(db, scope, fact_id, new, made, live=bool(live))
     history.record(
         db,
         "UPDATE",
@@ -410,22 +424,44 @@ def _nearest_known(
     return sorted(best, key=lambda id_: -best[id_])[:KNOWN]
 
 
-def _told(db: apsw.Connection, root_id: int, message: Message, learnt: Learnt) -> str:
-    """What a message tells, without the lines that memlite itself recalled: they are not learnt again."""
-    kept = []
+@dataclass(slots=True)
+class _Tells:
+    """What a message tells without the lines that memlite itself recalled, and the facts (row ids) that those are of.
+
+    They are not learnt again, and the message becomes a source of those facts: it goes and is hidden with them.
+    """
+
+    text: str = ""
+    facts: list[int] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)
+
+
+def _told(db: apsw.Connection, root_id: int, message: Message) -> _Tells:
+    tells, kept = _Tells(), []
     for line in message.content.split("\n"):
-        found = next(filter(None, (_recalled(db, root_id, text) for text in context.recalled(line.strip()))), None)
-        if found:
-            learnt.skipped.append(Skipped(line, "memlite recalled it", found))
-        else:
+        found = next(filter(None, (_recalled(db, root_id, *read) for read in context.recalled(line.strip()))), None)
+        if found is None:
             kept.append(line)
-    return "\n".join(kept) if any(line.strip() for line in kept) else ""
+            continue
+        fact_id, uid = found
+        tells.facts += [fact_id] if fact_id is not None else []
+        tells.skipped.append(Skipped(line, "memlite recalled it", uid))
+    tells.text = "\n".join(kept) if any(line.strip() for line in kept) else ""
+    return tells
 
 
-def _recalled(db: apsw.Connection, root_id: int, text: str) -> str | None:
-    """The id of the fact or message that says this, as a line of `context` has it."""
+def _recalled(db: apsw.Connection, root_id: int, text: str, quoted: str) -> tuple[int | None, str] | None:
+    """The fact (row id) and the id of it or of the message that says this, as a line of `context` has it."""
+    if quoted and not _said(db, root_id, quoted):
+        return None  # somebody has written more in brackets
+    fact = facts.with_text(db, root_id, text)
+    message = None if fact else _said(db, root_id, text)
+    return fact or ((None, message) if message else None)
+
+
+def _said(db: apsw.Connection, root_id: int, text: str) -> str | None:
     speaker, _, said = text.partition(": ")
-    return facts.with_text(db, root_id, text) or messages.with_text(db, root_id, speaker, said)
+    return messages.with_text(db, root_id, speaker, said)
 
 
 def _turn(number: int, message: Message, text: str) -> Turn:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import apsw
@@ -17,6 +17,8 @@ from memlite.batches import Batch
 from memlite.errors import InvalidInputError
 from memlite.facts import NewFact, State
 from memlite.records import Event
+
+SAYING = ("ADD", "CONFIRM")  # what a batch says: a new fact, or one that was known
 
 
 @dataclass(slots=True)
@@ -39,7 +41,15 @@ class Step:
     batch_id: int | None = None
 
 
-# Replaced and expired.
+# Said again, replaced and expired.
+
+
+def confirm(db: apsw.Connection, fact_id: int, observed_at: int, message_ids: Iterable[int], step: Step) -> None:
+    """Note that a fact was said again: one more source, a later confirmation, and the batch that says it."""
+    facts.confirm(db, fact_id, observed_at, message_ids)
+    state = facts.state(db, fact_id)
+    if state and step.batch_id is not None and step.batch_id not in history.batches_saying(db, fact_id):
+        _record(db, "CONFIRM", state.uid, state.scope_id, step, after={"observed_at": observed_at})
 
 
 def open_twin(db: apsw.Connection, scope_id: int, text: str, now: int, batch_id: int | None) -> facts.Twin | None:
@@ -62,6 +72,7 @@ def replace(db: apsw.Connection, old_id: int, new_id: int, new_uid: str, fact: N
     uid, scope_id, live, observed_at, valid_from = row
     if not live:
         facts.link(db, new_id, old_id, "replaces")
+        _record(db, "SUPERSEDE", uid, scope_id, step, after={"replaced_by": new_uid})
         return
     begins = fact.observed_at if fact.valid_from is None else fact.valid_from
     closed_id, closed_uid, by, ends = (
@@ -115,8 +126,9 @@ def _bring(db: apsw.Connection, fact_id: int, before: State, after: State, step:
     text: str = db.execute("SELECT text FROM facts WHERE id = ?", (fact_id,)).get
     twin = open_twin(db, before.scope_id, text, step.now, step.batch_id) if after.live else None
     if twin and twin.id != fact_id:
-        confirmed: int = db.execute("SELECT last_confirmed_at FROM facts WHERE id = ?", (fact_id,)).get
-        facts.confirm(db, twin.id, confirmed, messages.of_facts(db, json.dumps([fact_id])).get(fact_id, ()))
+        for batch_id, at in history.sayings(db, fact_id):
+            confirm(db, twin.id, at, (), dataclasses.replace(step, batch_id=batch_id))
+        facts.add_sources(db, twin.id, messages.of_facts(db, json.dumps([fact_id])).get(fact_id, ()))
         _record(db, "MERGE", before.uid, before.scope_id, step, after={"merged_into": twin.uid})
         return twin.id
     _set(db, fact_id, before, after)
@@ -150,90 +162,105 @@ def _shown(state: State) -> dict[str, object]:
 
 
 def undo(db: apsw.Connection, batch_id: int, now: int, actor: str) -> tuple[Batch, Changed]:
-    """Undo a whole batch, or an undo. What it added is hidden, what it replaced counts again.
+    """Undo a whole batch, or an undo. What it alone had said is hidden, what it replaced counts again.
 
-    A fact that another one has replaced since stays past. Raises InvalidInputError where it is undone already.
+    A fact that another batch says as well stays, and one that something else has replaced stays past. Raises
+    InvalidInputError where it is undone already.
     """
     batch, _, _ = batches.fetch(db, batch_id)
     if by := batches.undone_by(db, batch_id):
         raise InvalidInputError(f"the batch {batch.uid} is undone already; undo {by}, the undo, to bring it back.")
-    first, hiding = _first(db, batch)
-    state = batches.fetch(db, first.id)[1]
+    first = batch
+    while first.undoes is not None:
+        first = batches.fetch(db, first.undoes)[0]
+    stood, state = not batches.undone_by(db, first.id), batches.fetch(db, first.id)[1]
     about = json.dumps({"state": state})
     new = batches.insert(db, batch.scope_id, "done", now, kind="undo", metadata=about, undoes=batch_id)
-    step = Step(now, actor, f"undo of {batch.uid}", new.id)
+    stands = not batches.undone_by(db, first.id)
     changed = Changed()
-    if batch.undoes is None:
-        _undo_added(db, batch, step, changed)
-    else:
-        _undo_undone(db, batch, step, changed)
-    if hiding:
-        changed.messages_archived += messages.archive(db, first.id, now)
-        if vectors.identity(db):
-            vectors.delete(db, "message", changed.messages_archived)
-        if state == "queued":
-            batches.set_state(db, first.id, "stored")
-    else:
-        changed.messages_restored += messages.restore(db, first.id)
-        batches.set_state(db, first.id, json.loads(batch.metadata)["state"])
-    facts.count_confirmations(db, json.dumps(changed.messages_archived + changed.messages_restored))
+    step = Step(now, actor, f"undo of {batch.uid}", new.id)
+    if stood and not stands:
+        _hide(db, first, step, changed)
+    elif stands and not stood:
+        _show(db, first, step, changed)
     return new, changed
 
 
-def _first(db: apsw.Connection, batch: Batch) -> tuple[Batch, bool]:
-    """The batch that an undo, or the undo of an undo, is about; and whether undoing `batch` hides what it added."""
-    hiding = True
-    while batch.undoes is not None:
-        batch, hiding = batches.fetch(db, batch.undoes)[0], not hiding
-    return batch, hiding
-
-
-def _undo_added(db: apsw.Connection, batch: Batch, step: Step, changed: Changed) -> None:
-    """Hide what a batch brought, and reopen what it replaced."""
+def _hide(db: apsw.Connection, batch: Batch, step: Step, changed: Changed) -> None:
+    """Hide what nobody but an undone batch has said, and reopen what it replaced."""
     events = history.of_batch(db, batch.id)
-    added = [id_ for event, id_ in _with_facts(db, events) if event.action == "ADD"]
-    living = {id_ for id_ in added if _is_living(db, id_)}
-    changed.archived += [id_ for id_ in added if archive(db, id_, step)]
+    said = dict.fromkeys(id_ for event, id_ in _with_facts(db, events) if event.action in SAYING)
+    changed.archived += [id_ for id_ in said if not _stands(db, id_) and archive(db, id_, step)]
     for event, id_ in _with_facts(db, events[::-1]):
-        if event.action == "SUPERSEDE" and id_ not in added:
+        if event.action == "SUPERSEDE":
+            _reopen(db, id_, step, changed)
+    changed.messages_archived += messages.archive(db, batch.id, step.now)
+    if vectors.identity(db):
+        vectors.delete(db, "message", changed.messages_archived)
+    if batches.fetch(db, batch.id)[1] == "queued":
+        batches.set_state(db, batch.id, "stored")
+    _count_confirmations(db, said)
+
+
+def _show(db: apsw.Connection, batch: Batch, step: Step, changed: Changed) -> None:
+    """Bring back what the undo of a batch has hidden, and close again what that one had reopened."""
+    events = history.of_batch(db, batch.id)
+    said = dict.fromkeys(id_ for event, id_ in _with_facts(db, events) if event.action in SAYING)
+    changed.messages_restored += messages.restore(db, batch.id)
+    if batches.left_queue(db, batch.id):
+        batches.set_state(db, batch.id, "queued")
+    for event, id_ in _with_facts(db, events):
+        now = facts.state(db, id_)
+        if event.action == "SUPERSEDE" and now and now.live and history.last_by_undo(db, now.uid, "RESTORE"):
             by = facts.by_uid(db, str((event.after or {}).get("replaced_by")))
-            if by is None or by not in added or by in living:
-                _reopen(db, id_, step, changed)
+            begins: int | None = db.execute("SELECT valid_from FROM facts WHERE id = ?", (by,)).get
+            _close(db, id_, step.now if begins is None else begins)
+            _record(db, "SUPERSEDE", now.uid, now.scope_id, step, after=event.after)
+            changed.archived.append(id_)
+    for id_ in said:
+        now = facts.state(db, id_)
+        if now and now.archived_at is not None and history.last_by_undo(db, now.uid, "ARCHIVE"):
+            past = now.valid_to is not None and not facts.replacing(db, id_)
+            live = not past and not _is_replaced(db, now.uid)
+            valid_to = None if live else now.valid_to if now.valid_to is not None else step.now
+            then = dataclasses.replace(now, archived_at=None, live=live, valid_to=valid_to)
+            changed.restored.append(_bring(db, id_, now, then, step))
+    _count_confirmations(db, said)
 
 
 def _reopen(db: apsw.Connection, fact_id: int, step: Step, changed: Changed) -> None:
-    """Let a replaced fact count again; where an undo has hidden it meanwhile, those that it had replaced."""
+    """Let a replaced fact count again that nothing else has replaced; where it is undone itself, those it replaced."""
     state = facts.state(db, fact_id)
-    if state is None:
+    if state is None or _is_replaced(db, state.uid):
         return
-    if state.archived_at is None:
-        if not state.live:
-            changed.restored.append(restore(db, fact_id, step))
-        return
-    if history.hidden_by_undo(db, state.uid):
+    if not _stands(db, fact_id):
         for older in facts.replaced_by(db, json.dumps([fact_id])).get(fact_id, ()):
             _reopen(db, older, step, changed)
+    elif state.archived_at is None and not state.live:
+        then = dataclasses.replace(state, live=True, valid_to=None)
+        changed.restored.append(_bring(db, fact_id, state, then, step))
 
 
-def _undo_undone(db: apsw.Connection, undo_: Batch, step: Step, changed: Changed) -> None:
-    """Give back to each fact the state it had before an undo, the last one changed first.
+def _stands(db: apsw.Connection, fact_id: int) -> bool:
+    """Whether any batch that says a fact is not undone."""
+    saying = history.batches_saying(db, fact_id)
+    return not saying or any(not batches.undone_by(db, id_) for id_ in saying)
 
-    What has happened to it since, by hand or by a newer fact, stands.
-    """
-    for event, id_ in _with_facts(db, history.of_batch(db, undo_.id)[::-1]):
-        now = facts.state(db, id_)
-        if now is None or event.before is None:
-            continue
-        then = dataclasses.replace(now, **event.before)
-        if event.action == "ARCHIVE" and now.archived_at is not None:
-            changed.restored.append(_bring(db, id_, now, then, step))
-        elif event.action == "RESTORE" and now.live:
-            _set(db, id_, now, then)
-            action: history.Action = "SUPERSEDE" if then.archived_at is None else "ARCHIVE"
-            _record(db, action, now.uid, now.scope_id, step, before=_shown(now))
-            changed.archived.append(id_)
-        elif event.action == "SUPERSEDE" and not now.live and now.archived_at is None:
-            changed.restored.append(_bring(db, id_, now, then, step))
+
+def _is_replaced(db: apsw.Connection, uid: str, seen: frozenset[str] = frozenset()) -> bool:
+    """Whether a batch that stands has replaced a fact, or what replaced it."""
+    return any(
+        batch_id is None or not batches.undone_by(db, batch_id) or _is_replaced(db, by, seen | {uid})
+        for batch_id, by in history.replacements(db, uid)
+        if by not in seen | {uid}
+    )
+
+
+def _count_confirmations(db: apsw.Connection, fact_ids: Iterable[int]) -> None:
+    """Set anew when facts were last said, by the batches that stand."""
+    for id_ in fact_ids:
+        said = [at for batch_id, at in history.sayings(db, id_) if not batches.undone_by(db, batch_id)]
+        facts.set_confirmed(db, id_, max(said, default=None))
 
 
 def _with_facts(db: apsw.Connection, events: Sequence[Event]) -> Iterator[tuple[Event, int]]:
@@ -244,11 +271,6 @@ def _with_facts(db: apsw.Connection, events: Sequence[Event]) -> Iterator[tuple[
             yield event, id_
 
 
-def _is_living(db: apsw.Connection, fact_id: int) -> bool:
-    state = facts.state(db, fact_id)
-    return state is not None and state.live
-
-
 def _record(
     db: apsw.Connection,
     action: history.Action,
@@ -256,8 +278,8 @@ def _record(
     scope_id: int,
     step: Step,
     *,
-    before: dict[str, object] | None = None,
-    after: dict[str, object] | None = None,
+    before: Mapping[str, object] | None = None,
+    after: Mapping[str, object] | None = None,
 ) -> None:
     history.record(
         db,

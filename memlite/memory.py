@@ -87,6 +87,7 @@ _SWITCHED_OFF = (
     "extraction is switched off (extractor=False, or MEMLITE_EXTRACTOR=off in the environment); switched on, "
     "`memlite work` learns from what is queued"
 )
+HIDDEN = ", and hidden, for its add was undone; `memlite undo` of that undo brings it back"
 _EXTRACT = ("now", "later", "never")
 _NO_VECTORS = "this file has no vectors yet, so nothing is found by meaning; `memlite work` makes them"
 
@@ -99,6 +100,7 @@ class _Gone:
     deletion: forget.Deletion
     erased: erasure.Erased
     checked: tuple[Checked, ...]
+    notes: tuple[str, ...]
 
 
 class Memory:
@@ -834,13 +836,14 @@ class Memory:
             for message in new:
                 known = messages.by_caller_id(db, row.id, message.caller_id) if message.caller_id else None
                 if known:
-                    uid, content, earlier = known
+                    uid, content, earlier, hidden = known
                     if content != message.content:
                         raise InvalidInputError(
                             f"the message id {message.caller_id!r} stands for another text in this scope "
                             f"({content[:60]!r}); an id names one message. Nothing was stored."
                         )
-                    repeated.append(Skipped(message.content, "message already stored", uid))
+                    reason = "message already stored" + (HIDDEN if hidden else "")
+                    repeated.append(Skipped(message.content, reason, uid))
                     continue
                 batch = batch or batches.insert(
                     db,
@@ -939,7 +942,12 @@ class Memory:
         before = erasure.places(db, erased)
         forget.carry_out(db, deletion, instants.now(), actor)
         after = erasure.places(db, erased)
-        return _Gone(shown, deletion, erased, tuple(Checked(name, before[name], after[name]) for name in before))
+        checked = tuple(Checked(name, before[name], after[name]) for name in before)
+        named = messages.naming(db, deletion.names, *self._place(db)) if deletion.names else 0
+        note = (
+            f"{named} message(s) still have the name {', '.join(deletion.names)}; `memlite delete --query` shows them"
+        )
+        return _Gone(shown, deletion, erased, checked, (note,) if named else ())
 
     def _receipt(self, gone: _Gone) -> Receipt:
         """Empty the write-ahead log, search the bytes for what was erased, and say what went."""
@@ -964,7 +972,7 @@ class Memory:
             len(gone.deletion.versions),
             len(gone.deletion.entities),
             truncated,
-            notes,
+            notes + gone.notes,
             checked,
         )
 
@@ -979,10 +987,12 @@ class Memory:
         in_entities = entities.find(db, prefix, *self._place_of_entities(db))
         row = arguments.only(id, "fact, message or entity", in_facts + in_messages + in_entities)
         if row in in_entities:
-            return forget.of_entity(db, row[0], keep_messages, *place)
+            root = scopes.reach_of_root(db, entities.root_of(db, row[0]))
+            within = f"{place[0]} AND {root.sql}"
+            return forget.of_entity(db, row[0], keep_messages, within, (*place[1], *root.bindings))
         if row in in_facts:
             return forget.of_facts(db, [row[0]], keep_messages, *place)
-        return forget.of_messages(db, [row[0]])
+        return forget.of_messages(db, [row[0]], *place)
 
     def _place_of_entities(self, db: apsw.Connection) -> Place:
         """Like `_place`, for entities: they belong to the roots of what this handle sees."""

@@ -12,15 +12,16 @@ import apsw
 
 from memlite import instants
 from memlite.records import Message, Scope
-from memlite.words import beside, digest
+from memlite.words import beside, digest, fold
 
 SESSION_GAP = 6 * 3600 * 1000  # milliseconds of silence after which another session begins
 WINDOW = 10  # messages of the exact scope shown to the extractor before the new ones
 
 # A message whose facts are all past must not bring back by its words what was replaced or archived.
-# `{current}` is a condition over the facts alias `f`.
+# `{current}` and `{counted}` are conditions over the facts alias `f`.
 _NOT_PAST = """
-(m.archived_at IS NULL AND (NOT EXISTS (SELECT 1 FROM sources r WHERE r.message_id = m.id)
+(m.archived_at IS NULL AND (NOT EXISTS (SELECT 1 FROM sources r JOIN facts f ON f.id = r.fact_id
+                                        WHERE r.message_id = m.id AND {counted})
  OR EXISTS (SELECT 1 FROM sources r JOIN facts f ON f.id = r.fact_id WHERE r.message_id = m.id AND {current})))
 """
 
@@ -81,10 +82,10 @@ def insert(
     return db.last_insert_rowid(), uid
 
 
-def by_caller_id(db: apsw.Connection, scope_id: int, caller_id: str) -> tuple[str, str, int] | None:
-    """The message a caller's own id stands for in a scope: (id, content, batch row id)."""
+def by_caller_id(db: apsw.Connection, scope_id: int, caller_id: str) -> tuple[str, str, int, bool] | None:
+    """The message a caller's own id stands for in a scope: (id, content, batch row id, whether it is hidden)."""
     return db.execute(
-        "SELECT uid, content, batch_id FROM messages WHERE scope_id = ? AND caller_id = ?",
+        "SELECT uid, content, batch_id, archived_at IS NOT NULL FROM messages WHERE scope_id = ? AND caller_id = ?",
         (scope_id, caller_id),
     ).fetchone()
 
@@ -104,6 +105,12 @@ def with_text(db: apsw.Connection, root_id: int, speaker: str, text: str) -> str
         (root_id, digest(text), speaker),
     ).get
     return uid
+
+
+def naming(db: apsw.Connection, names: Sequence[str], sql: str, bindings: Sequence[object]) -> int:
+    """How many messages of a scope have any of these normalised names in them."""
+    said = db.execute(f"SELECT m.content FROM messages m JOIN scopes s ON s.id = m.scope_id WHERE {sql}", bindings)
+    return sum(any(name in fold(content) for name in names) for (content,) in said)
 
 
 def window(db: apsw.Connection, scope_id: int, before: int) -> list[int]:
@@ -237,9 +244,11 @@ def restore(db: apsw.Connection, batch_id: int) -> list[int]:
     return [id_ for (id_,) in rows]
 
 
-def visible(current: str) -> str:
-    """The condition over the alias `m` under which a message is a default hit."""
-    return _NOT_PAST.format(current=current)
+def visible(current: str, counted: str = "1") -> str:
+    """The condition over the alias `m` under which a message is a default hit: a fact that counts is current, or none
+    counts.
+    """
+    return _NOT_PAST.format(current=current, counted=counted)
 
 
 def of_facts(

@@ -53,8 +53,8 @@ def choose(db: apsw.Connection, rules: Rules, now: int, sql: str, bindings: Sequ
         add(
             "replaced",
             f"""
-            {_FACTS} {facts.KEPT} AND f.live = 0 AND EXISTS (
-              SELECT 1 FROM events e WHERE e.fact_uid = f.uid AND e.action = 'SUPERSEDE' AND e.at <= ?) AND {sql}
+            {_FACTS} {facts.KEPT} AND f.live = 0 AND (
+              SELECT max(e.at) FROM events e WHERE e.fact_uid = f.uid AND e.action = 'SUPERSEDE') <= ? AND {sql}
             """,
             _before(now, rules.replaced),
         )
@@ -82,7 +82,9 @@ def choose(db: apsw.Connection, rules: Rules, now: int, sql: str, bindings: Sequ
             "messages",
             f"""
             SELECT m.id FROM messages m JOIN scopes s ON s.id = m.scope_id JOIN batches b ON b.id = m.batch_id
-            WHERE m.observed_at <= ? AND b.state <> 'queued' AND {sql}
+            WHERE m.observed_at <= ? AND {sql} AND b.state <> 'queued' AND NOT EXISTS (
+              SELECT 1 FROM batches u
+              WHERE u.undoes = b.id AND u.metadata ->> '$.state' = 'queued' AND b.state = 'stored')
             """,
             _before(now, rules.messages),
         )

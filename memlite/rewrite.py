@@ -87,7 +87,11 @@ def more_words(rewriter: Rewriter, query: str) -> str:
     except ModelError:
         raise
     except Exception as error:  # any error of foreign code
-        raise ModelError(f"the rewriter {rewriter.name} failed with {type(error).__name__}: {error}") from error
+        raise ModelError(f"the rewriter {_name(rewriter)} failed with {type(error).__name__}: {error}") from error
     if not isinstance(found, str):
-        raise ModelError(f"the rewriter {rewriter.name} gave a {type(found).__name__}, expected a text")
+        raise ModelError(f"the rewriter {_name(rewriter)} gave a {type(found).__name__}, expected a text")
     return found[:LONGEST_ANSWER]
+
+
+def _name(rewriter: Rewriter) -> str:
+    return str(getattr(rewriter, "name", type(rewriter).__name__))

@@ -165,7 +165,7 @@ CREATE TABLE events(
   id       INTEGER PRIMARY KEY AUTOINCREMENT,
   fact_uid TEXT NOT NULL,                              -- no foreign key: an event outlives its fact
   action   TEXT NOT NULL CHECK(action IN
-             ('ADD', 'UPDATE', 'SUPERSEDE', 'EXPIRE', 'ARCHIVE', 'RESTORE', 'DELETE', 'MERGE')),
+             ('ADD', 'CONFIRM', 'UPDATE', 'SUPERSEDE', 'EXPIRE', 'ARCHIVE', 'RESTORE', 'DELETE', 'MERGE')),
   scope_id INTEGER NOT NULL REFERENCES scopes(id),
   batch_id INTEGER REFERENCES batches(id),
   actor    TEXT NOT NULL DEFAULT '',

@@ -885,7 +885,7 @@ def test_a_beginning_that_several_ids_have_is_refused_with_the_ids(
 def test_history_shows_what_an_update_changed(run: Run) -> None:
     (fact,) = remembered(run, "Ana lives in Porto.")
     run("update", fact, "--text", "Ana lives in Lisbon.")
-    added, updated = run("history", fact[:8]).stdout.splitlines()
+    added, updated, _ = run("history", fact[:8]).stdout.splitlines()
     assert "ADD" in added
     assert fact[:8] in added
     assert "Ana lives in Porto." in added

@@ -121,3 +121,17 @@ def test_what_is_said_beside_a_recalled_line_is_learnt(learning: Memory) -> None
     assert learning.get(result.messages[0]).content.count("tea") == 1  # the message itself stays as it was said
     unknown = learning.add("- Ben likes rum. (2026-01-01)", user_id="u")
     assert len(unknown.facts) == 1  # in the form of a recalled line, but nothing that is known
+
+
+def test_a_recalled_fact_does_not_come_back_through_the_message_that_recalled_it(learning: Memory) -> None:
+    for end in (learning.archive, learning.delete):
+        fact = learning.add("Clara is allergic to walnuts.", user_id="u").facts[0].id
+        learning.add(learning.context("Clara walnuts", user_id="u", floor=0).text, user_id="u")
+        end(fact)
+        assert not learning.search("Clara walnuts", user_id="u")
+
+
+def test_words_added_to_a_recalled_line_are_learnt(learning: Memory) -> None:
+    learning.remember("Ana works at Feedzai.", user_id="u", observed_at="2025-05-01")
+    result = learning.add("- Ana works at Feedzai. (2025-05-01) [she left in June for Acme]", user_id="u")
+    assert len(result.facts) == 1

@@ -124,7 +124,9 @@ def test_a_diff_is_what_counts_now_and_what_counted_then(memory: Memory, monkeyp
     clock = [1_000_000]
     monkeypatch.setattr(instants, "now", lambda: clock[0])
     porto = memory.remember("Ana lives in Porto.", user_id="u", observed_at="1970-01-01").facts[0].id
-    tea, cake, rum = (memory.remember(f"Ana likes {what}.", user_id="u").facts[0].id for what in ("tea", "cake", "rum"))
+    tea, cake, rum, wine = (
+        memory.remember(f"Ana likes {what}.", user_id="u").facts[0].id for what in ("tea", "cake", "rum", "wine")
+    )
     since = instants.local(clock[0])
     clock[0] += 1_000_000
     assert memory.diff(since, user_id="u") == Diff((), (), ())
@@ -134,9 +136,10 @@ def test_a_diff_is_what_counts_now_and_what_counted_then(memory: Memory, monkeyp
     memory.restore(cake)
     memory.delete(rum)
     memory.archive(memory.remember("Ana likes gin.", user_id="u").facts[0].id)
+    memory.archive(wine)
     diff = memory.diff(since, user_id="u")
     assert [fact.text for fact in diff.added] == ["Ana lives in Faro."]
-    assert [fact.text for fact in diff.gone] == ["Ana lives in Porto."]
+    assert [fact.text for fact in diff.gone] == ["Ana lives in Porto.", "Ana likes wine."]
     assert [(a.text, b.text, a.id == b.id) for a, b in diff.updated] == [
         ("Ana likes tea.", "Ana likes green tea.", True)
     ]

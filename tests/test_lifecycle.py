@@ -114,6 +114,7 @@ def test_a_fact_that_was_learnt_again_meanwhile_is_merged(learning: Memory) -> N
     assert set(fact.sources) == {*first.messages, *second.messages}
     assert current(learning) == ["Ana likes tea."]
     assert learning.history(first.facts[0].id)[-1].after == {"merged_into": fact.id}
+    assert "CONFIRM" in actions(learning, fact.id)
 
 
 def test_an_archived_fact_can_be_deleted_for_good(memory: Memory) -> None:
@@ -244,6 +245,115 @@ def test_undone_messages_are_found_by_meaning_again_when_they_come_back(meaning:
     assert meaning.stats().without_vector == 0
     meaning.undo(undone.batch)
     assert found(meaning, "What food is dangerous?") == ["I am allergic to walnuts."]
+
+
+def test_what_another_batch_says_as_well_stays(learning: Memory) -> None:
+    first, second = (learning.add("Ana likes tea.", user_id="u", run_id=run) for run in ("r1", "r2"))
+    learning.scope(user_id="u", run_id="r1").undo(first.batch)
+    (fact,) = learning.get_all(user_id="u")
+    assert fact.sources == second.messages
+    learning.undo(second.batch)
+    assert current(learning) == found(learning) == []
+
+
+def test_a_merged_fact_stays_while_one_of_its_batches_does(memory: Memory) -> None:
+    first = remember(memory, "Ana likes tea.")
+    undone = memory.undo(first.batch)
+    second = remember(memory, "Ana likes tea.", 2)
+    memory.undo(undone.batch)
+    memory.undo(second.batch)
+    assert current(memory) == ["Ana likes tea."]
+
+
+def test_a_fact_that_has_expired_meanwhile_is_not_reopened(memory: Memory) -> None:
+    old = remember(memory, "Ana is in Rome.", expires_at="2026-01-05").facts[0].id
+    new = remember(memory, "Ana is in Oslo.", 2, replaces=old)
+    memory.undo(new.batch)
+    assert current(memory) == []
+    assert memory.get(old).expires_at is not None
+
+
+def test_what_something_else_has_replaced_as_well_stays_past(memory: Memory) -> None:
+    old = remember(memory, "Ana lives in Rome.").facts[0].id
+    oslo = remember(memory, "Ana lives in Oslo.", 2, replaces=old)
+    remember(memory, "Ana lives in Milan.", 3, replaces=old)
+    memory.archive(oslo.facts[0].id)
+    memory.undo(oslo.batch)
+    assert current(memory) == ["Ana lives in Milan."]
+
+
+def test_a_deleted_fact_hands_on_what_it_had_replaced(memory: Memory) -> None:
+    old = remember(memory, "Ana lives in Rome.").facts[0].id
+    oslo = remember(memory, "Ana lives in Oslo.", 2, replaces=old)
+    remember(memory, "Ana lives in Milan.", 3, replaces=oslo.facts[0].id)
+    memory.delete(oslo.facts[0].id)
+    memory.undo(oslo.batch)
+    assert current(memory) == ["Ana lives in Milan."]
+
+
+def test_an_undo_reopens_what_a_fact_archived_by_hand_had_replaced(memory: Memory) -> None:
+    old = remember(memory, "Ana lives in Rome.").facts[0].id
+    oslo = remember(memory, "Ana lives in Oslo.", 2, replaces=old)
+    memory.archive(oslo.facts[0].id)
+    memory.undo(oslo.batch)
+    assert current(memory) == ["Ana lives in Rome."]
+
+
+def test_an_undo_hides_what_was_learnt_after_it_was_undone(learning: Memory) -> None:
+    batch = learning.add("Ana likes tea.", user_id="u", extract="later").batch
+    again = learning.undo(learning.undo(batch).batch)
+    learning.work()
+    assert current(learning) == ["Ana likes tea."]
+    learning.undo(again.batch)
+    assert current(learning) == found(learning) == []
+
+
+def test_undos_in_any_order_leave_the_queue_right(learning: Memory) -> None:
+    batch = learning.add("Ana likes tea.", user_id="u", extract="later").batch
+    first = learning.undo(batch).batch
+    second = learning.undo(first).batch
+    third = learning.undo(batch).batch
+    fourth = learning.undo(second).batch  # the first is in force again, beside the third
+    assert learning.work().batches == 0
+    learning.undo(third)
+    assert learning.work().batches == 0
+    learning.undo(fourth)
+    assert learning.work().facts == 1
+
+
+def test_what_was_changed_by_hand_meanwhile_stands(memory: Memory) -> None:
+    result = remember(memory, "Ana likes tea.")
+    undone = memory.undo(result.batch)
+    memory.update(result.facts[0].id, expires_at="2999-01-01")
+    memory.undo(undone.batch)
+    (fact,) = memory.get_all(user_id="u")
+    assert fact.expires_at
+    assert fact.expires_at.year == 2999
+
+
+def test_a_fact_updated_in_the_archive_is_found_by_meaning_again(meaning: Memory) -> None:
+    id_ = meaning.remember("Ana owns a bicycle.", user_id="u").facts[0].id
+    meaning.archive(id_)
+    meaning.update(id_, text="Ana is allergic to walnuts.")
+    meaning.restore(id_)
+    hits = meaning.search("What food is dangerous?", user_id="u", explain=True)
+    assert [hit.text for hit in hits] == ["Ana is allergic to walnuts."]
+    assert (hits[0].explain.semantic or 0) > 0.1  # type: ignore[union-attr]
+
+
+def test_messages_of_an_undone_add_that_come_again_say_that_they_are_hidden(learning: Memory) -> None:
+    message = [{"role": "user", "content": "Ana likes tea.", "id": "m1"}]
+    learning.undo(learning.add(message, user_id="u").batch)
+    result = learning.add(message, user_id="u")
+    assert result.facts == ()
+    assert "undone" in result.skipped[0].reason
+
+
+def test_what_was_said_last_is_right_after_an_undo(learning: Memory) -> None:
+    learning.add("Ana likes tea.", user_id="u", observed_at="2020-01-01")
+    learning.remember("Ana likes tea.", user_id="u", observed_at="2025-01-01")
+    learning.undo(learning.add("Ana likes tea.", user_id="u", observed_at="2026-01-01").batch)
+    assert learning.get_all(user_id="u")[0].last_confirmed_at.year == 2025
 
 
 # All of it together, against the rules in plain Python.

@@ -329,3 +329,12 @@ def test_the_words_of_every_deleted_row_are_gone_from_the_index(path: Path) -> N
     assert db.execute("SELECT count(*) FROM facts").fetchone() == (0,)
     assert db.execute("SELECT count(*) FROM messages").fetchone() == (0,)
     db.close()
+
+
+def test_two_memories_of_one_file_in_two_threads_do_not_stop_each_other(path: Path) -> None:
+    def write(name: str) -> int:
+        with Memory(path, embedder=False, extractor=False) as memory:
+            return sum(len(memory.remember(f"{name} likes number {n}.", user_id="u").facts) for n in range(150))
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(write, ("Ana", "Ben", "Cid", "Dan"))) == [150] * 4

@@ -105,3 +105,22 @@ def test_an_archived_fact_is_left_alone(memory: Memory) -> None:
 def test_rules_that_cannot_be_are_refused(memory: Memory, rules: dict[str, Any]) -> None:
     with pytest.raises(InvalidInputError):
         memory.prune(**rules)
+
+
+def test_what_was_replaced_again_just_now_is_kept(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = instants.now()
+    monkeypatch.setattr(instants, "now", lambda: now - 100 * 86_400_000)
+    rome = memory.remember("Ana lives in Rome.", user_id="u").facts[0].id
+    memory.remember({"text": "Ana lives in Oslo.", "replaces": rome}, user_id="u")
+    monkeypatch.setattr(instants, "now", lambda: now)
+    memory.restore(rome)
+    memory.remember({"text": "Ana lives in Milan.", "replaces": rome}, user_id="u")
+    assert memory.prune(replaced_for=90 * DAY).facts == ()
+
+
+def test_what_an_undo_took_from_the_queue_is_kept(learning: Memory) -> None:
+    batch = learning.add("Ana likes tea.", user_id="u", extract="later", observed_at="2020-01-01").batch
+    undone = learning.undo(batch)
+    learning.prune(messages_older_than=30 * DAY, dry_run=False)
+    learning.undo(undone.batch)
+    assert learning.work().facts == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -620,6 +621,22 @@ def test_a_search_by_what_was_known_shows_what_memlite_took_for_true_then(
         assert hit.id == porto  # the words it had then, under the id that it has
         with pytest.raises(InvalidInputError, match="exclude each other"):
             memory.search("Ana", user_id="u", known_at="1970-01-03", as_of="1970-01-03")
+
+
+def test_what_is_archived_shows_no_earlier_words(memory: Memory) -> None:
+    pin = memory.remember("Ana has the PIN 4711.", user_id="u").facts[0].id
+    then = instants.local(instants.now())
+    memory.update(pin, text="Ana has the PIN 0815.")
+    memory.archive(pin)
+    assert not memory.search("Ana PIN", user_id="u", known_at=then)
+
+
+def test_a_message_that_was_stored_and_not_extracted_then_is_shown(learning: Memory) -> None:
+    learning.add("Ana likes tea.", user_id="u", extract="later")
+    then = instants.local(instants.now())
+    time.sleep(0.002)
+    learning.work()
+    assert texts(learning.search("tea", user_id="u", known_at=then)) == ["Ana likes tea."]
 
 
 def test_a_hit_carries_what_it_replaced(memory: Memory) -> None:
