@@ -167,7 +167,7 @@ def accepted(
     kept: list[ExtractedFact] = []
     skipped = list(extraction.unusable)
     for told in extraction.facts:
-        fact, cut = ground.trimmed(told, request)
+        fact, cut = ground.trimmed(ground.as_said(told, request), request)
         if cut:
             skipped.append(Skipped(cut, f"no cited message says it; it was cut from a fact: {fact.text}"))
         if reasons := ground.ungrounded(fact, request):

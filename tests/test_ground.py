@@ -14,6 +14,8 @@ from memlite.dates import resolve
 from memlite.ground import mentioned_names, ungrounded
 from memlite.records import ExtractedFact, ExtractionRequest, KnownFact, NamedEntity, Turn
 
+NOW = datetime(2026, 1, 1, tzinfo=timezone.utc)
+
 WEDNESDAY = datetime(2025, 5, 14, 12, tzinfo=timezone.utc)
 
 
@@ -289,6 +291,44 @@ def test_clauses_at_the_end_that_no_cited_message_says_are_cut(text: str, kept: 
     request = ExtractionRequest((turn,), known=(KnownFact(1, "Ann has a dog called Rex."),))
     fact, cut = ground.trimmed(ExtractedFact(text, sources=(1,)), request)
     assert (fact.text, bool(cut)) == (kept or text, kept is not None)
+
+
+@pytest.mark.parametrize(
+    ("message", "text", "kept"),
+    [
+        ("We adopted a cat called Minka.", "Ana adopted a cat called Minka, and the cat is called Minka.", True),
+        ("We adopted a cat called Minka.", "Ana adopted a cat called Minka as pets.", True),
+        ("I like cats, but not all cats.", "Ana likes cats, but not all cats.", False),
+        ("I work as a nurse.", "Ana works as a nurse.", False),
+    ],
+)
+def test_what_is_tacked_on_is_cut(message: str, text: str, kept: bool) -> None:
+    request = ExtractionRequest((Turn(1, "user", "Ana", message, NOW),))
+    found, cut = ground.trimmed(ExtractedFact(text, sources=(1,)), request)
+    assert bool(cut) == kept
+    assert found.text == ("Ana adopted a cat called Minka." if kept else text)
+
+
+@pytest.mark.parametrize(
+    ("message", "text", "expected"),
+    [
+        ("The dentist is at 9.", "Ana sees the dentist at 9 pm.", "Ana sees the dentist at 9."),
+        ("The dentist is at 9.", "Ana sees the dentist at 9 a.m. on Monday.", "Ana sees the dentist at 9 on Monday."),
+        ("The dentist is at 9 pm.", "Ana sees the dentist at 9 pm.", "Ana sees the dentist at 9 pm."),
+    ],
+)
+def test_a_half_of_the_day_that_nobody_named_is_left_out(message: str, text: str, expected: str) -> None:
+    request = ExtractionRequest((Turn(1, "user", "Ana", message, NOW),))
+    assert ground.as_said(ExtractedFact(text, sources=(1,)), request).text == expected
+
+
+def test_a_role_is_no_name_and_a_firm_has_one() -> None:
+    names = [("The user", "person"), ("Král", "person"), ("Sons", "organisation"), ("Ana", "person")]
+    text = "The user hired Král & Sons for Ana."
+    fact = ExtractedFact(text, sources=(1,), entities=tuple(NamedEntity(*name) for name in names))
+    request = ExtractionRequest((Turn(1, "user", "User", "I hired Král & Sons for Ana.", NOW),))
+    found = [(entity.name, entity.type) for entity in ground.as_said(fact, request).entities]
+    assert found == [("Král & Sons", "organisation"), ("Ana", "person")]
 
 
 @pytest.mark.parametrize(

@@ -22,8 +22,10 @@ from memlite.compact import LEAST_EARLIER, MOST_EARLIER, MOST_KNOWN, shown
 from memlite.records import ExtractedFact, ExtractionRequest, KnownFact, NamedEntity, ResolvedDate, Turn
 
 FOLDER = Path(__file__).parent
-DATA_VERSION = "3"
+DATA_VERSION = "4"
 
+BLENDED = 0.25  # share of the new messages that say something of another skeleton as well
+_LONGEST_BLENDED = 420  # characters
 _MOST_KNOWN = 4  # of a conversation, before memlite chooses which to show
 
 _ROLES = {"U": "user", "S": "assistant", "T": "tool"}
@@ -102,6 +104,8 @@ def example(
         conversation.surround(others)
     if one_message and not conversation.ask_of_one():
         return None
+    if one_message and not plain and rng.random() < BLENDED:
+        conversation.blend(others)
     return conversation.example()
 
 
@@ -320,6 +324,35 @@ class Conversation:
             self.known += told
         self._keep_near()
         return True
+
+    def blend(self, others: Sequence[Skeleton]) -> None:
+        """The one new message says what the first message of another skeleton says too, before or after its own words.
+
+        So no fact is learnt together with all that its skeleton says beside it.
+        """
+        (turn,) = self.messages
+        other = self._other([each for each in others if self._can_add(each, turn)])
+        if other is None or any(fact.sources != (1,) for fact in other.facts if 1 in fact.sources):
+            return
+        added = other.messages[0].text
+        if "\n" in turn.text + added or len(turn.text) + len(added) > _LONGEST_BLENDED:
+            return
+        facts = [fact for fact in other.facts if fact.sources == (1,)]
+        first, second = (turn.text, added) if self.rng.random() < 0.5 else (added, turn.text)
+        text = f"{first}{'' if first[-1] in '.!?…' else '.'} {second}"
+        found = dates.resolve(text, turn.observed_at)
+        said = [(day.start, day.end) for part in (first, second) for day in dates.resolve(part, turn.observed_at)]
+        if [(day.start, day.end) for day in found] != said:
+            return  # a word beside it has changed what a date means
+        self.messages = [replace(turn, text=text, dates=found)]
+        self.facts = [*self.facts, *facts] if first is turn.text else [*facts, *self.facts]
+        self.names.append(other.skeleton.name)
+
+    def _can_add(self, skeleton: Skeleton, turn: Turn) -> bool:
+        """Whether the first message of this skeleton is by that speaker and stands by itself."""
+        first = skeleton.messages[0]
+        by = self.cast.names.get(first.speaker) == turn.speaker
+        return by and not (skeleton.window or skeleton.known) and first.speaker in skeleton.speakers
 
     def _keep_near(self) -> None:
         """Of the known facts those that memlite would show, in the order of what they share with the message."""

@@ -33,10 +33,16 @@ class LowRank(nn.Module):
         self.base = base
         self.a = nn.Parameter(torch.empty(rank, base.in_features))
         self.b = nn.Parameter(torch.zeros(base.out_features, rank))
+        self.register_buffer("kept", torch.ones(rank), persistent=False)
         nn.init.kaiming_uniform_(self.a, a=5**0.5)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.base(x) + nn.functional.linear(nn.functional.linear(x, self.a.to(x.dtype)), self.b.to(x.dtype))
+        within = nn.functional.linear(x, self.a.to(x.dtype)) * self.kept.to(x.dtype)
+        return self.base(x) + nn.functional.linear(within, self.b.to(x.dtype))
+
+    def drop(self, share: float) -> None:
+        """Leave this share of the ranks out of the next steps, each by chance; the others count for more instead."""
+        self.kept.bernoulli_(1.0 - share).div_(1.0 - share)
 
 
 def attach(model: Any, rank: int) -> None:
