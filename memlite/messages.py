@@ -18,12 +18,15 @@ SESSION_GAP = 6 * 3600 * 1000  # milliseconds of silence after which another ses
 WINDOW = 10  # messages of the exact scope shown to the extractor before the new ones
 
 # A message whose facts are all past must not bring back by its words what was replaced or archived.
-# `{current}` and `{counted}` are conditions over the facts alias `f`.
+# `{current}` is a condition over the facts alias `f`, `{counted}` a query of the facts that count for message m.
 _NOT_PAST = """
-(m.archived_at IS NULL AND (NOT EXISTS (SELECT 1 FROM sources r JOIN facts f ON f.id = r.fact_id
-                                        WHERE r.message_id = m.id AND {counted})
+(m.archived_at IS NULL AND (NOT EXISTS ({counted})
  OR EXISTS (SELECT 1 FROM sources r JOIN facts f ON f.id = r.fact_id WHERE r.message_id = m.id AND {current})))
 """
+_LEARNT = "SELECT 1 FROM sources r WHERE r.message_id = m.id"
+_LEARNT_BY = (
+    "SELECT 1 FROM sources r JOIN facts f ON f.id = r.fact_id WHERE r.message_id = m.id AND f.created_at <= {at}"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,11 +247,16 @@ def restore(db: apsw.Connection, batch_id: int) -> list[int]:
     return [id_ for (id_,) in rows]
 
 
-def visible(current: str, counted: str = "1") -> str:
-    """The condition over the alias `m` under which a message is a default hit: a fact that counts is current, or none
-    counts.
+def visible(current: str) -> str:
+    """The condition over the alias `m` under which a message is a default hit: one of its facts is current, or it has
+    none.
     """
-    return _NOT_PAST.format(current=current, counted=counted)
+    return _NOT_PAST.format(current=current, counted=_LEARNT)
+
+
+def visible_at(known: str) -> str:
+    """The same for what was known at `{at}`: facts that were learnt later do not count."""
+    return _NOT_PAST.format(current=known, counted=_LEARNT_BY)
 
 
 def of_facts(

@@ -52,7 +52,7 @@ MESSAGES = Lane(
     messages.visible(facts.CURRENT),
     messages.visible(facts.KEPT),
     f"({messages.visible(facts.TRUE_AT)} AND m.observed_at <= {{at}})",
-    f"({messages.visible(facts.KNOWN_AT, 'f.created_at <= {at}')} AND m.created_at <= {{at}})",
+    f"({messages.visible_at(facts.KNOWN_AT)} AND m.created_at <= {{at}})",
 )
 LANES = {"facts": FACTS, "messages": MESSAGES}
 
