@@ -487,13 +487,7 @@ def _possible_names(text: str) -> list[str]:
 def _hits(db: apsw.Connection, asked: Asked, found: Ranking, explain: bool) -> list[Hit]:
     source_ids, chosen, twins = found.nominated.sources, found.chosen, found.twins
     shown_facts = [id_ for r in chosen if r.kind == "fact" for id_ in twins[r.kind, r.id]]
-    mentions = entities.of_facts(db, json.dumps(shown_facts))
-    reach = asked.reach
-    fact_records = facts.fetch(db, shown_facts, mentions, reach.sql, reach.bindings)
-    before = facts.replaced_by(
-        db, json.dumps(shown_facts), f"{facts.KEPT} AND NOT {facts.CURRENT} AND {reach.sql}", reach.bindings
-    )
-    replaced = facts.fetch(db, [id_ for ids in before.values() for id_ in ids], {}, reach.sql, reach.bindings)
+    fact_records, before, replaced = _fact_records(db, asked, shown_facts) if shown_facts else ({}, {}, {})
     wanted = {id_ for fact in shown_facts for id_ in source_ids.get(fact, ())}
     wanted |= {r.id for r in chosen if r.kind == "message"}
     message_records = messages.fetch(db, sorted(wanted))
@@ -522,6 +516,17 @@ def _hits(db: apsw.Connection, asked: Asked, found: Ranking, explain: bool) -> l
             )
         )
     return hits
+
+
+def _fact_records(
+    db: apsw.Connection, asked: Asked, ids: list[int]
+) -> tuple[dict[int, Fact], dict[int, list[int]], dict[int, Fact]]:
+    """Facts by row id, the row ids of the past facts that each of them replaced, and those facts."""
+    sql, bindings, listed = asked.reach.sql, asked.reach.bindings, json.dumps(ids)
+    found = facts.fetch(db, ids, entities.of_facts(db, listed), sql, bindings)
+    before = facts.replaced_by(db, listed, f"{facts.KEPT} AND NOT {facts.CURRENT} AND {sql}", bindings)
+    older = [id_ for each in before.values() for id_ in each]
+    return found, before, facts.fetch(db, older, {}, sql, bindings) if older else {}
 
 
 def choose(
