@@ -13,6 +13,7 @@ from memlite.answer import ENTITY_TYPES
 
 SPEAKERS = "ABCUST"
 SLOT = re.compile(r"\{([A-Za-z_]+\d?)\}")
+_BEFORE_A_DATE = re.compile(rf"\b(?:since|until|till|from|during) \{{(?:{'|'.join(DATE_SLOTS)})\d?\}}")
 MARKED = re.compile(r"(?:\(([^()<>]+)\)|([^\s<>()]+))<([a-z]+)>")  # (Google Docs)<product>, Netflix<product>
 
 
@@ -158,6 +159,8 @@ def _mistakes(skeleton: Skeleton) -> list[str]:
                 found.append(f"{match[3]!r} is no type")
         if "[" in target.text or "|" in target.text:
             found.append(f"a fact has no alternatives: {target.text[:60]!r}")
+        if found_ := _BEFORE_A_DATE.search(target.text):
+            found.append(f"a date slot brings its own preposition: {found_[0]!r}")
         if not re.search(r"[.!?][\"”)]?$", target.text):
             found.append(f"a fact ends with a full stop: {target.text[:60]!r}")
     return found
