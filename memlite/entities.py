@@ -83,6 +83,12 @@ def _add_alias(db: apsw.Connection, entity_id: int, name: str) -> None:
     )
 
 
+def any_in(db: apsw.Connection, sql: str, bindings: Sequence[object]) -> bool:
+    """Whether the roots that `sql` (alias `s`) admits have any entity."""
+    found = f"SELECT EXISTS (SELECT 1 FROM scopes s JOIN entities e ON e.root_id = s.id WHERE {sql})"
+    return bool(db.execute(found, bindings).get)
+
+
 def named(db: apsw.Connection, names: Sequence[str], sql: str, bindings: Sequence[object]) -> list[Mentioned]:
     """The entities that any of these normalised names stands for, in the roots that `sql` (alias `s`) admits."""
     listed = json.dumps(list(names))

@@ -86,6 +86,7 @@ class Signals:
 class Terms:
     """The query's terms in one table: how much each tells apart, and which rows hold it."""
 
+    texts: int  # rows of the scope
     idf: tuple[float, ...]
     rows: dict[int, int] = field(default_factory=dict)  # row id: a bit for each term in it
     common: tuple[int, ...] = ()  # terms of which `rows` knows only the rows that were looked up

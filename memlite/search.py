@@ -211,6 +211,8 @@ def _facts(
 ) -> dict[int, rank.Signals]:
     """The facts that vectors, words and entities nominate."""
     terms = _terms(db, asked, FACTS)
+    if not terms.texts:
+        return {}
     found = {
         id_: rank.Signals() for id_ in (*by_vector(db, asked, FACTS, pool), *_by_words(db, asked, FACTS, terms, pool))
     }
@@ -361,6 +363,8 @@ def _terms(db: apsw.Connection, asked: Asked, lane: Lane) -> rank.Terms:
     words, scope = f"{lane.kind}_words", _scope_terms(asked, lane)
     count = f"SELECT count(*) FROM {words} WHERE {words} MATCH ?"
     rows: int = db.execute(count, (match_expression((), scope),)).get
+    if not rows:
+        return rank.Terms(0, (0.0,) * len(asked.query.terms))
     held: dict[int, int] = {}
     idf, common = [], []
     for at, term in enumerate(asked.query.terms):
@@ -374,7 +378,7 @@ def _terms(db: apsw.Connection, asked: Asked, lane: Lane) -> rank.Terms:
         for id_ in found:
             held[id_] = held.get(id_, 0) | 1 << at
         idf.append(rank.idf(rows, len(found)))
-    return rank.Terms(tuple(idf), held, tuple(common))
+    return rank.Terms(rows, tuple(idf), held, tuple(common))
 
 
 def _look_up(db: apsw.Connection, asked: Asked, lane: Lane, terms: rank.Terms, ids: Collection[int]) -> None:
@@ -465,6 +469,8 @@ def shown(db: apsw.Connection, asked: Asked, lane: Lane, ids: Collection[int]) -
 def _named_entities(db: apsw.Connection, asked: Asked) -> list[entities.Mentioned]:
     """The entities the query names: its words and word runs looked up by name, and by vector where they are on."""
     reach = asked.entity_reach
+    if not entities.any_in(db, reach.sql, reach.bindings):
+        return []
     named = entities.named(db, _possible_names(asked.query.text), reach.sql, reach.bindings)
     if asked.vector is not None:
         near = vectors.nearest(db, "entity", asked.vector, reach.keys, 5, asked.now)
