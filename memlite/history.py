@@ -65,11 +65,11 @@ def last_by_undo(db: apsw.Connection, fact_uid: str, action: Action) -> bool:
 
 
 def replacements(db: apsw.Connection, fact_uid: str) -> list[tuple[int | None, str]]:
-    """What has replaced a fact: (row id of the batch that said so, id of the fact)."""
+    """What has replaced a fact: (row id of the batch that said so, id of the fact). An undo only says it again."""
     rows = db.execute(
         """
-        SELECT batch_id, after ->> '$.replaced_by' FROM events
-        WHERE fact_uid = ? AND action = 'SUPERSEDE' AND after IS NOT NULL ORDER BY id
+        SELECT e.batch_id, e.after ->> '$.replaced_by' FROM events e LEFT JOIN batches b ON b.id = e.batch_id
+        WHERE e.fact_uid = ? AND e.action = 'SUPERSEDE' AND e.after IS NOT NULL AND b.undoes IS NULL ORDER BY e.id
         """,
         (fact_uid,),
     )

@@ -156,6 +156,16 @@ def test_what_an_undone_batch_replaced_counts_again(memory: Memory) -> None:
     assert found(memory) == current(memory) == ["Ana lives in Porto."]
 
 
+def test_a_batch_may_be_undone_again_after_its_undo_was_undone(memory: Memory) -> None:
+    old = remember(memory, "Ana lives in Porto.").facts[0].id
+    new = remember(memory, "Ana lives in Lisbon.", 2, replaces=old)
+    for _ in range(3):
+        undone = memory.undo(new.batch)
+        assert found(memory) == current(memory) == ["Ana lives in Porto."]
+        memory.undo(undone.batch)
+        assert found(memory) == current(memory) == ["Ana lives in Lisbon."]
+
+
 def test_what_was_replaced_since_stays_past(memory: Memory) -> None:
     first = remember(memory, "Ana lives in Porto.")
     second = remember(memory, "Ana lives in Lisbon.", 2, replaces=first.facts[0].id)
