@@ -33,6 +33,11 @@ class Batch:
     undoes: int | None
 
 
+# A batch that an undo has taken out of the queue, over the alias `b`: undone, that one puts it back.
+LEFT_QUEUE = """
+(b.state = 'stored' AND EXISTS (
+   SELECT 1 FROM batches u WHERE u.undoes = b.id AND u.metadata ->> '$.state' = 'queued'))
+"""
 _COLUMNS = "id, uid, scope_id, kind, instructions, metadata, expires_at, attempts, undoes"
 
 
@@ -160,19 +165,6 @@ def queued(db: apsw.Connection, sql: str, bindings: Sequence[object]) -> list[An
     )
 
 
-def find(db: apsw.Connection, prefix: str, sql: str, bindings: Sequence[object]) -> list[tuple[int, str]]:
-    """Batches whose id begins with `prefix`, within a scope: up to three (row id, id)."""
-    return list(
-        db.execute(
-            f"""
-        SELECT b.id, b.uid FROM batches b JOIN scopes s ON s.id = b.scope_id
-        WHERE b.uid >= ? AND b.uid < ? || 'g' AND {sql} LIMIT 3
-        """,
-            (prefix, prefix, *bindings),
-        )
-    )
-
-
 def undone_by(db: apsw.Connection, batch_id: int) -> str | None:
     """The id of the undo of a batch that is in force: one that is not undone itself."""
     undos = list(db.execute("SELECT id, uid FROM batches WHERE undoes = ? ORDER BY id DESC", (batch_id,)))
@@ -181,11 +173,7 @@ def undone_by(db: apsw.Connection, batch_id: int) -> str | None:
 
 def left_queue(db: apsw.Connection, batch_id: int) -> bool:
     """Whether an undo has taken a batch out of the queue, and it has not been extracted."""
-    sql = """
-    SELECT EXISTS (SELECT 1 FROM batches u JOIN batches b ON b.id = ?1
-                   WHERE u.undoes = ?1 AND u.metadata ->> '$.state' = 'queued' AND b.state = 'stored')
-    """
-    return bool(db.execute(sql, (batch_id,)).get)
+    return bool(db.execute(f"SELECT {LEFT_QUEUE} FROM batches b WHERE b.id = ?", (batch_id,)).get)
 
 
 def set_state(db: apsw.Connection, batch_id: int, state: str) -> None:

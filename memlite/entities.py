@@ -134,19 +134,6 @@ def of_facts(db: apsw.Connection, ids: str) -> dict[int, tuple[NamedEntity, ...]
     return {id_: tuple(names) for id_, names in found.items()}
 
 
-def find(db: apsw.Connection, prefix: str, sql: str, bindings: Sequence[object]) -> list[tuple[int, str]]:
-    """Entities whose id begins with `prefix`, of the roots that `sql` (alias `s`) admits: up to three (row id, id)."""
-    return list(
-        db.execute(
-            f"""
-        SELECT e.id, e.uid FROM entities e JOIN scopes s ON s.id = e.root_id
-        WHERE e.uid >= ? AND e.uid < ? || 'g' AND {sql} LIMIT 3
-        """,
-            (prefix, prefix, *bindings),
-        )
-    )
-
-
 def root_of(db: apsw.Connection, entity_id: int) -> int:
     """The row id of the root that an entity belongs to."""
     id_: int = db.execute("SELECT root_id FROM entities WHERE id = ?", (entity_id,)).get

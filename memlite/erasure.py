@@ -18,6 +18,35 @@ PIECE = 48  # bytes: a long text lies in several pages, so its beginning, middle
 _SHORTEST = 8  # bytes of a text below which finding it proves nothing
 _BLOCK = 1 << 20  # bytes read at once
 
+_LISTED = "(SELECT value FROM json_each(?))"
+# Where anything of a deletion may lie: a table, which of the row ids it is asked by, and the condition.
+_PLACES = (
+    ("facts", "facts", f"id IN {_LISTED}"),
+    ("messages", "messages", f"id IN {_LISTED}"),
+    ("entities", "entities", f"id IN {_LISTED}"),
+    ("aliases", "entities", f"entity_id IN {_LISTED}"),
+    ("mentions", "facts", f"fact_id IN {_LISTED}"),
+    ("sources", "facts", f"fact_id IN {_LISTED}"),
+    ("sources", "messages", f"message_id IN {_LISTED}"),
+    ("links", "facts", f"from_fact IN {_LISTED}"),
+    ("links", "facts", f"to_fact IN {_LISTED}"),
+    ("events", "uids", f"(before IS NOT NULL OR after IS NOT NULL OR reason <> '') AND fact_uid IN {_LISTED}"),
+    ("fact_words_docsize", "facts", f"id IN {_LISTED}"),
+    ("message_words_docsize", "messages", f"id IN {_LISTED}"),
+)
+
+# Every column that holds what somebody has written.
+_TEXTS = {
+    "facts": ("text", "words", "metadata", "attributed_to", "kind"),
+    "messages": ("content", "words", "name", "metadata", "caller_id"),
+    "events": ("before", "after", "reason"),
+    "batches": ("instructions", "kind", "metadata", "error"),
+    "entities": ("name", "folded"),
+    "aliases": ("name", "folded"),
+    "mentions": ("name",),
+    "scopes": ("user_id", "agent_id", "run_id"),
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Erased:
@@ -50,51 +79,26 @@ def read(db: apsw.Connection, deletion: Deletion) -> Erased:
     )
 
 
-_LISTED = "(SELECT value FROM json_each(?))"
-# Where anything of a deletion may lie: a table, which of the row ids it is asked by, and the condition.
-_PLACES = (
-    ("facts", "facts", f"id IN {_LISTED}"),
-    ("messages", "messages", f"id IN {_LISTED}"),
-    ("entities", "entities", f"id IN {_LISTED}"),
-    ("aliases", "entities", f"entity_id IN {_LISTED}"),
-    ("mentions", "facts", f"fact_id IN {_LISTED}"),
-    ("sources", "facts", f"fact_id IN {_LISTED}"),
-    ("sources", "messages", f"message_id IN {_LISTED}"),
-    ("links", "facts", f"from_fact IN {_LISTED}"),
-    ("links", "facts", f"to_fact IN {_LISTED}"),
-    ("events", "uids", f"(before IS NOT NULL OR after IS NOT NULL OR reason <> '') AND fact_uid IN {_LISTED}"),
-    ("fact_words_docsize", "facts", f"id IN {_LISTED}"),
-    ("message_words_docsize", "messages", f"id IN {_LISTED}"),
-)
-
-
-# Every column that holds what somebody has written.
-_TEXTS = {
-    "facts": ("text", "words", "metadata", "attributed_to", "kind"),
-    "messages": ("content", "words", "name", "metadata", "caller_id"),
-    "events": ("before", "after", "reason"),
-    "batches": ("instructions", "kind", "metadata", "error"),
-    "entities": ("name", "folded"),
-    "aliases": ("name", "folded"),
-    "mentions": ("name",),
-    "scopes": ("user_id", "agent_id", "run_id"),
-}
-
-
 def places(db: apsw.Connection, erased: Erased) -> dict[str, int]:
-    """How many rows of every table hold something of it. The word indexes are asked for each erased row's own words."""
+    """How many rows of every table hold something of it."""
     found: dict[str, int] = {}
     for table, ids, condition in _PLACES:
         rows: int = db.execute(f"SELECT count(*) FROM {table} WHERE {condition}", (getattr(erased, ids),)).get
         name = table.removesuffix("_docsize")
         found[name] = found.get(name, 0) + rows
-    for name, texts in (("fact_words", erased.fact_texts), ("message_words", erased.message_texts)):
-        found[name] = max(found[name], sum(_indexed(db, name, id_, text) for id_, text in texts.items()))
     if vectors.identity(db):
         for kind in vectors.KINDS:
             ids = getattr(erased, {"fact": "facts", "message": "messages", "entity": "entities"}[kind])
             count = f"SELECT count(*) FROM {kind}_vectors WHERE id IN {_LISTED}"
             found[f"{kind}_vectors"] = db.execute(count, (ids,)).get
+    return found
+
+
+def left(db: apsw.Connection, erased: Erased) -> dict[str, int]:
+    """The same after the deletion. The word indexes are then asked for each erased row's own words as well."""
+    found = places(db, erased)
+    for name, texts in (("fact_words", erased.fact_texts), ("message_words", erased.message_texts)):
+        found[name] = max(found[name], sum(_indexed(db, name, id_, text) for id_, text in texts.items()))
     return found
 
 

@@ -469,19 +469,6 @@ def days(db: apsw.Connection, ids: Iterable[int]) -> dict[int, tuple[date, date]
     return found
 
 
-def find(db: apsw.Connection, prefix: str, sql: str, bindings: Sequence[object]) -> list[tuple[int, str]]:
-    """Facts whose id begins with `prefix`, within a scope: up to three (row id, id). Old versions have no say."""
-    return list(
-        db.execute(
-            f"""
-        SELECT f.id, f.uid FROM facts f JOIN scopes s ON s.id = f.scope_id
-        WHERE f.uid >= ? AND f.uid < ? || 'g' AND f.recorded_to IS NULL AND {sql} LIMIT 3
-        """,
-            (prefix, prefix, *bindings),
-        )
-    )
-
-
 def page(
     db: apsw.Connection,
     condition: str,

@@ -48,7 +48,6 @@ from memlite.sentences import clean, quotes
 from memlite.words import digest, fold, match_expression, read_query
 
 KNOWN = 10  # nearest known facts of the root shown to the extractor
-_STEM = 5  # letters by which two forms of a word are one
 _CORRECTS = re.compile(
     r"\b(?:not|never|no longer|instead|actually|cancel\w*|call(?:s|ed) off|postponed|moved|rather|wrong|correct\w*|"
     r"back|again)\b|n't",
@@ -545,16 +544,12 @@ def may_replace(old: str, new: str, day: date, speakers: Sequence[str] = ()) -> 
     mine, theirs = (set(read_query(text).terms) for text in (new, old))
     if len(mine & theirs) < min(2, len(theirs)):
         return False
-    names = _stems(" ".join(speakers))
-    before = _stems(old) - names
-    if 10 * len(_stems(new) & before) < 3 * len(before):
+    names = worth.stems(" ".join(speakers))
+    before = worth.stems(old) - names
+    if 10 * len(worth.stems(new) & before) < 3 * len(before):
         return False
     days, _ = dates.absolute(fold(old))
     return not days or _CORRECTS.search(new) is not None or not all(_is_over(parts, day) for _, parts in days)
-
-
-def _stems(text: str) -> set[str]:
-    return {fold(word)[:_STEM] for word in ground.content_words(text)}
 
 
 def _is_over(parts: dates.PartialDate, day: date) -> bool:

@@ -28,6 +28,7 @@ from memlite import (
     filters,
     forget,
     history,
+    ids,
     instants,
     learn,
     lifecycle,
@@ -364,7 +365,7 @@ class Memory:
         already.
         """
         with self._database.write() as db:
-            found = batches.find(db, arguments.id_prefix(batch), *self._place(db))
+            found = ids.find(db, "batches", arguments.id_prefix(batch), *self._place(db))
             row_id, uid = arguments.only(batch, "batch", found)
             new, changed = lifecycle.undo(db, row_id, instants.now(), "caller")
         notes = self._notes(False)
@@ -941,13 +942,13 @@ class Memory:
         shown, erased = self._preview(db, deletion), erasure.read(db, deletion)
         before = erasure.places(db, erased)
         forget.carry_out(db, deletion, instants.now(), actor)
-        after = erasure.places(db, erased)
+        after = erasure.left(db, erased)
         checked = tuple(Checked(name, before[name], after[name]) for name in before)
-        named = messages.naming(db, deletion.names, *self._place(db)) if deletion.names else 0
-        note = (
-            f"{named} message(s) still have the name {', '.join(deletion.names)}; `memlite delete --query` shows them"
-        )
-        return _Gone(shown, deletion, erased, checked, (note,) if named else ())
+        notes: tuple[str, ...] = ()
+        if deletion.names and (named := messages.naming(db, deletion.names, *self._place(db))):
+            names = ", ".join(deletion.names)
+            notes = (f"{named} message(s) still have the name {names}; `memlite delete --query` shows them",)
+        return _Gone(shown, deletion, erased, checked, notes)
 
     def _receipt(self, gone: _Gone) -> Receipt:
         """Empty the write-ahead log, search the bytes for what was erased, and say what went."""
@@ -983,8 +984,8 @@ class Memory:
 
     def _deletion(self, db: apsw.Connection, id: str, keep_messages: bool) -> forget.Deletion:
         place, prefix = self._place(db), arguments.id_prefix(id)
-        in_facts, in_messages = facts.find(db, prefix, *place), messages.find(db, prefix, *place)
-        in_entities = entities.find(db, prefix, *self._place_of_entities(db))
+        in_facts, in_messages = ids.find(db, "facts", prefix, *place), ids.find(db, "messages", prefix, *place)
+        in_entities = ids.find(db, "entities", prefix, *self._place_of_entities(db))
         row = arguments.only(id, "fact, message or entity", in_facts + in_messages + in_entities)
         if row in in_entities:
             root = scopes.reach_of_root(db, entities.root_of(db, row[0]))
@@ -1006,15 +1007,17 @@ class Memory:
         return _within(scopes.reach(db, self._bound)) if self._bound else ("1", ())
 
     def _find(self, db: apsw.Connection, id: str, place: Place) -> tuple[Literal["fact", "message"], int]:
-        in_facts = facts.find(db, arguments.id_prefix(id), *place)
-        row = arguments.only(id, "fact or message", in_facts + messages.find(db, arguments.id_prefix(id), *place))
+        in_facts = ids.find(db, "facts", arguments.id_prefix(id), *place)
+        row = arguments.only(
+            id, "fact or message", in_facts + ids.find(db, "messages", arguments.id_prefix(id), *place)
+        )
         return ("fact" if row in in_facts else "message"), row[0]
 
     def _find_fact(self, db: apsw.Connection, id: str, place: Place) -> int:
-        return arguments.only(id, "fact", facts.find(db, arguments.id_prefix(id), *place))[0]
+        return arguments.only(id, "fact", ids.find(db, "facts", arguments.id_prefix(id), *place))[0]
 
     def _find_message(self, db: apsw.Connection, id: str, place: Place) -> int:
-        return arguments.only(id, "message", messages.find(db, arguments.id_prefix(id), *place))[0]
+        return arguments.only(id, "message", ids.find(db, "messages", arguments.id_prefix(id), *place))[0]
 
     def _whole_file(self, verb: str) -> None:
         if self._bound:

@@ -208,19 +208,6 @@ def existing(db: apsw.Connection, ids: Iterable[int]) -> tuple[int, ...]:
     return tuple(id_ for (id_,) in rows)
 
 
-def find(db: apsw.Connection, prefix: str, sql: str, bindings: Sequence[object]) -> list[tuple[int, str]]:
-    """Messages whose id begins with `prefix`, within a scope: up to three (row id, id)."""
-    return list(
-        db.execute(
-            f"""
-        SELECT m.id, m.uid FROM messages m JOIN scopes s ON s.id = m.scope_id
-        WHERE m.uid >= ? AND m.uid < ? || 'g' AND {sql} LIMIT 3
-        """,
-            (prefix, prefix, *bindings),
-        )
-    )
-
-
 def in_reach(db: apsw.Connection, sql: str, bindings: Sequence[object]) -> list[int]:
     """The row ids of all messages of a scope."""
     rows = db.execute(f"SELECT m.id FROM messages m JOIN scopes s ON s.id = m.scope_id WHERE {sql}", bindings)

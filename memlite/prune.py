@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import apsw
 
-from memlite import facts, forget
+from memlite import batches, facts, forget
 from memlite.forget import Deletion
 
 
@@ -82,9 +82,7 @@ def choose(db: apsw.Connection, rules: Rules, now: int, sql: str, bindings: Sequ
             "messages",
             f"""
             SELECT m.id FROM messages m JOIN scopes s ON s.id = m.scope_id JOIN batches b ON b.id = m.batch_id
-            WHERE m.observed_at <= ? AND {sql} AND b.state <> 'queued' AND NOT EXISTS (
-              SELECT 1 FROM batches u
-              WHERE u.undoes = b.id AND u.metadata ->> '$.state' = 'queued' AND b.state = 'stored')
+            WHERE m.observed_at <= ? AND {sql} AND b.state <> 'queued' AND NOT {batches.LEFT_QUEUE}
             """,
             _before(now, rules.messages),
         )

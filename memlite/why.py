@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import apsw
 
-from memlite import arguments, entities, facts, history, instants, messages, rank, search, vectors
+from memlite import arguments, entities, facts, history, ids, instants, messages, rank, search, vectors
 from memlite.records import Fact, Message, Scope, Verdict, Why
 from memlite.search import Asked, Lane, Ranked, Ranking
 from memlite.words import unquoted
@@ -89,7 +89,7 @@ def answer(db: apsw.Connection, asked: Asked | None, id: str, place: tuple[str, 
 def _find(db: apsw.Connection, id: str, place: tuple[str, Sequence[object]]) -> Target | None:
     """What an id or its beginning means, None where nothing visible begins so."""
     prefix = arguments.id_prefix(id)
-    in_facts, in_messages = facts.find(db, prefix, *place), messages.find(db, prefix, *place)
+    in_facts, in_messages = ids.find(db, "facts", prefix, *place), ids.find(db, "messages", prefix, *place)
     if not in_facts + in_messages:
         return None
     row = arguments.only(id, "fact or message", in_facts + in_messages)

@@ -46,11 +46,13 @@ def repeated(fact: ExtractedFact, request: ExtractionRequest) -> bool:
     words = {word[:_STEM] for word in _words(fact, request)}
     if len(cited) != 1 or not words or not ground.speaks_for_itself(cited, request):
         return False
-    mine, *theirs = (
-        len(words & {ground.fold(word)[:_STEM] for word in ground.content_words(turn.text)})
-        for turn in (*cited, *request.window)
-    )
+    mine, *theirs = (len(words & stems(turn.text)) for turn in (*cited, *request.window))
     return 4 * mine < len(words) and 5 * max(theirs, default=0) >= 4 * len(words)
+
+
+def stems(text: str) -> set[str]:
+    """The words that carry a text, two forms of one as one."""
+    return {ground.fold(word)[:_STEM] for word in ground.content_words(text)}
 
 
 def _words(fact: ExtractedFact, request: ExtractionRequest) -> set[str]:
