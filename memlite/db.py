@@ -7,6 +7,7 @@ import importlib.util
 import os
 import stat
 import threading
+import time
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -105,7 +106,23 @@ class Database:
         # Only now: in WAL mode the header would reach the file itself at the next checkpoint only, and until
         # then other processes would take it for a foreign one.
         if not self.in_memory and _pragma(self._writer, "journal_mode") != "wal":
-            self._writer.execute("PRAGMA journal_mode = WAL")
+            self._write_ahead()
+
+    def _write_ahead(self) -> None:
+        """Switch the file to WAL mode.
+
+        SQLite reads the header first and then asks for the write lock; in that order it does not wait for another
+        connection, which may be making the same switch, but says at once that the file is busy.
+        """
+        deadline = time.monotonic() + BUSY_TIMEOUT_MS / 1000
+        while True:
+            try:
+                self._writer.execute("PRAGMA journal_mode = WAL")
+                return
+            except apsw.BusyError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.005)
 
     @contextlib.contextmanager
     def write(self) -> Iterator[apsw.Connection]:

@@ -8,6 +8,7 @@ import os
 import signal
 import sqlite3
 import tempfile
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -338,3 +339,17 @@ def test_two_memories_of_one_file_in_two_threads_do_not_stop_each_other(path: Pa
 
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(write, ("Ana", "Ben", "Cid", "Dan"))) == [150] * 4
+
+
+def test_a_new_file_waits_for_another_that_switches_it_to_wal(path: Path) -> None:
+    Memory(path, embedder=False, extractor=False).close()
+    other = sqlite3.connect(path, check_same_thread=False)
+    other.execute("PRAGMA journal_mode = DELETE")  # as it is for a moment after its tables were made
+    other.execute("BEGIN IMMEDIATE")
+    freeing = threading.Timer(0.3, other.rollback)
+    freeing.start()
+    with Memory(path, embedder=False, extractor=False) as memory:
+        assert memory.remember("Ana likes tea.", user_id="u").facts
+    freeing.join()
+    assert other.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    other.close()
