@@ -47,6 +47,11 @@ class AsyncMemory:
     restore = _in_thread(Memory.restore)
     undo = _in_thread(Memory.undo)
     prune = _in_thread(Memory.prune)
+    audit = _in_thread(Memory.audit)
+    preview_fix = _in_thread(Memory.preview_fix)
+    fix = _in_thread(Memory.fix)
+    set_ttl = _in_thread(Memory.set_ttl)
+    ttls = _in_thread(Memory.ttls)
     delete = _in_thread(Memory.delete)
     preview_delete = _in_thread(Memory.preview_delete)
     preview_delete_all = _in_thread(Memory.preview_delete_all)
@@ -58,7 +63,10 @@ class AsyncMemory:
     stats = _in_thread(Memory.stats)
     work = _in_thread(Memory.work)
     reembed = _in_thread(Memory.reembed)
+    reextract = _in_thread(Memory.reextract)
+    rollback_reembed = _in_thread(Memory.rollback_reembed)
     compact = _in_thread(Memory.compact)
+    repair = _in_thread(Memory.repair)
     close = _in_thread(Memory.close)
 
     def scope(

@@ -6,12 +6,14 @@ from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta, tzinfo
 
 from memlite.errors import InvalidInputError, NotFoundError
+from memlite.records import AUDIT_KINDS, AuditKind, Finding
 from memlite.scopes import check_text
 from memlite.search import LANES
 
 MOST = 1000  # hits, facts or events of one answer
 MOST_KEPT = 1_000_000_000  # facts of a scope that a pruning may leave
 MOST_TOKENS = 1_000_000  # of a context
+OF_FILE: tuple[AuditKind, ...] = ("orphans",)  # what an audit finds in no scope
 _SHORTEST_PREFIX = 4
 _MOST_THREADS = 256
 
@@ -76,6 +78,17 @@ def milliseconds(name: str, seconds: object) -> int:
     return max(1, int(seconds * 1000))
 
 
+def duration(name: str, value: object) -> int:
+    """How long something takes, a timedelta or a number of days, more than none: in milliseconds."""
+    try:
+        length = value if isinstance(value, timedelta) else timedelta(days=value)  # type: ignore[arg-type]
+        if timedelta(0) < length and not isinstance(value, bool):
+            return max(1, round(length / timedelta(milliseconds=1)))
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise InvalidInputError(f"{name} is {value!r:.60}, expected a timedelta or a number of days, more than none.")
+
+
 def age(name: str, value: object) -> timedelta | None:
     """How long ago something must be, or None."""
     if value is None or (isinstance(value, timedelta) and timedelta(0) <= value):
@@ -88,6 +101,29 @@ def probability(name: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
         raise InvalidInputError(f"{name} is {value!r:.60}, expected a number from 0 to 1.")
     return float(value)
+
+
+def kinds(given: object, *, of_scope: bool) -> tuple[AuditKind, ...]:
+    """What an audit is to look for; None is all that there can be."""
+    if given is None:
+        return tuple(kind for kind in AUDIT_KINDS if not (of_scope and kind in OF_FILE))
+    names = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, Collection) else ()
+    if not names or not all(name in AUDIT_KINDS for name in names):
+        raise InvalidInputError(f"kinds is {given!r:.60}, expected any of {', '.join(AUDIT_KINDS)}.")
+    if of_scope and any(name in OF_FILE for name in names):
+        raise InvalidInputError(f"{', '.join(OF_FILE)} are of the whole file, not of a scope in it: leave the ids out.")
+    return tuple(kind for kind in AUDIT_KINDS if kind in names)
+
+
+def fixes(given: object) -> tuple[tuple[AuditKind, ...], tuple[str, ...]]:
+    """What a fix is asked for: kinds, and the ids of findings or enough of their beginnings."""
+    single = isinstance(given, (str, Finding))
+    items = (given,) if single else tuple(given) if isinstance(given, Collection) else ()
+    names = [item.id if isinstance(item, Finding) else item for item in items]
+    if not names or not all(isinstance(name, str) for name in names):
+        raise InvalidInputError(f"a fix was asked for {given!r:.60}, expected kinds, or findings or their ids.")
+    chosen = tuple(kind for kind in AUDIT_KINDS if kind in names)
+    return chosen, tuple(id_prefix(name) for name in names if name not in AUDIT_KINDS)
 
 
 def id_prefix(id: object) -> str:

@@ -130,11 +130,11 @@ def holds(db: apsw.Connection, batch_id: int, worker: str) -> bool:
     return found is not None
 
 
-def finish(db: apsw.Connection, batch_id: int) -> None:
-    """Mark a batch as extracted."""
+def finish(db: apsw.Connection, batch_id: int, made_by: str) -> None:
+    """Mark a batch as extracted. made_by: model and prompt version."""
     db.execute(
-        "UPDATE batches SET state = 'done', error = '', worker = NULL, lease_until = NULL WHERE id = ?",
-        (batch_id,),
+        "UPDATE batches SET state = 'done', error = '', worker = NULL, lease_until = NULL, made_by = ? WHERE id = ?",
+        (made_by, batch_id),
     )
 
 
@@ -171,6 +171,17 @@ def undone_by(db: apsw.Connection, batch_id: int) -> str | None:
     return next((uid for id_, uid in undos if undone_by(db, id_) is None), None)
 
 
+def first(db: apsw.Connection, batch_id: int) -> Batch:
+    """The batch that an undo, or an undo of that, is about; any other is about itself."""
+    batch = fetch(db, batch_id)[0]
+    return batch if batch.undoes is None else first(db, batch.undoes)
+
+
+def stands(db: apsw.Connection, batch_id: int) -> bool:
+    """Whether the batch that this one is about is not undone."""
+    return undone_by(db, first(db, batch_id).id) is None
+
+
 def left_queue(db: apsw.Connection, batch_id: int) -> bool:
     """Whether an undo has taken a batch out of the queue, and it has not been extracted."""
     return bool(db.execute(f"SELECT {LEFT_QUEUE} FROM batches b WHERE b.id = ?", (batch_id,)).get)
@@ -179,6 +190,21 @@ def left_queue(db: apsw.Connection, batch_id: int) -> bool:
 def set_state(db: apsw.Connection, batch_id: int, state: str) -> None:
     """Queue a batch, or take it from the queue; a worker that has it loses its claim."""
     db.execute("UPDATE batches SET state = ?, worker = NULL, lease_until = NULL WHERE id = ?", (state, batch_id))
+
+
+def forget_answers(db: apsw.Connection, fact_ids: str, message_ids: str) -> None:
+    """Delete what a `reextract` that is not done has made in the roots of facts and messages that go."""
+    db.execute(
+        """
+        DELETE FROM answers WHERE batch_id IN (
+          SELECT b.id FROM batches b JOIN scopes s ON s.id = b.scope_id WHERE s.root_id IN (
+            SELECT g.root_id FROM facts f JOIN scopes g ON g.id = f.scope_id
+            WHERE f.id IN (SELECT value FROM json_each(?))
+            UNION SELECT g.root_id FROM messages m JOIN scopes g ON g.id = m.scope_id
+            WHERE m.id IN (SELECT value FROM json_each(?))))
+        """,
+        (fact_ids, message_ids),
+    )
 
 
 def forget_empty(db: apsw.Connection, batch_ids: str) -> None:

@@ -19,7 +19,7 @@ from memlite.bench.commands import bench
 from memlite.commands import Group, answer_errors, example, progress
 from memlite.errors import NotFoundError
 from memlite.memory import Memory, default_path
-from memlite.records import AddResult, Checked, DeletionPreview, Message, Receipt
+from memlite.records import AUDIT_KINDS, AddResult, Checked, DeletionPreview, Message, Receipt, Repaired
 
 DEFAULT_USER = "me"
 
@@ -287,6 +287,23 @@ def _print_added(result: AddResult, as_json: bool, nl: bool) -> None:
     _print(result, result.facts, lambda: output.added_lines(result), as_json, nl)
 
 
+class _Age(click.ParamType[timedelta]):
+    """A time like 90d: a number and d, w, m (30 days) or y (365 days)."""
+
+    name = "age"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
+        found = re.fullmatch(r"(\d{1,5})([dwmy])", value) if isinstance(value, str) else None
+        if found is None:
+            self.fail(f"{value!r}: expected a number and d, w, m or y, like 90d or 2y.", param, ctx)
+        return timedelta(days=int(found[1]) * {"d": 1, "w": 7, "m": 30, "y": 365}[found[2]])
+
+
+_half_life_option = click.option(
+    "--half-life", type=_Age(), help="Rank lower what was said long ago: the odds of a hit halve with it, as in 30d."
+)
+
+
 def _search_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """What a search is given; `_searched` reads it."""
     options: list[Callable[[Callable[..., Any]], Callable[..., Any]]] = [
@@ -297,6 +314,7 @@ def _search_options(function: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option("--as-of", "as_of", help="What was true and said then, ISO 8601."),
         click.option("--known-at", "known_at", help="What was known and taken for true then, ISO 8601."),
+        _half_life_option,
         click.option(
             "--include",
             type=click.Choice(["facts", "messages", "both"]),
@@ -311,14 +329,16 @@ def _search_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _searched(
-    limit: int, filter_: str | None, past: bool, as_of: str | None, known_at: str | None, include: str
-) -> dict[str, Any]:
+    limit: int, filter_: str | None, past: bool, as_of: str | None, known_at: str | None, half_life: timedelta | None,
+    include: str,
+) -> dict[str, Any]:  # fmt: skip
     return {
         "limit": limit,
         "filters": _json_option("filter", filter_),
         "past": past or None,
         "as_of": as_of,
         "known_at": known_at,
+        "half_life": half_life,
         "include": ("facts", "messages") if include == "both" else (include,),
     }
 
@@ -331,8 +351,8 @@ def _searched(
 @_output_options
 @_db_option
 def search(
-    query: str, limit: int, filter_: str | None, past: bool, as_of: str | None, known_at: str | None, explain: bool,
-    include: str,
+    query: str, limit: int, filter_: str | None, past: bool, as_of: str | None, known_at: str | None,
+    half_life: timedelta | None, include: str, explain: bool,
     user_id: str | None, agent_id: str | None, run_id: str | None, as_json: bool, nl: bool, own_db: Path | None,
 ) -> None:  # fmt: skip
     """Find the facts and messages that answer QUERY (- reads stdin)."""
@@ -340,7 +360,7 @@ def search(
         hits = memory.search(
             _stdin(query),
             **_scope(user_id, agent_id, run_id),
-            **_searched(limit, filter_, past, as_of, known_at, include),
+            **_searched(limit, filter_, past, as_of, known_at, half_life, include),
             explain=explain or as_json or nl,
         )
     _notes(hits.notes)
@@ -354,11 +374,12 @@ def search(
 @click.option("--max-tokens", default=1000, show_default=True, help="At most so many, by an estimate that counts high.")
 @click.option("--filter", "filter_", help="Conditions on metadata, as JSON.")
 @click.option("--floor", type=click.FloatRange(0, 1), help="The evidence asked for; 0 shows whatever is found.")
+@_half_life_option
 @_scope_options
 @_output_options
 @_db_option
 def context(
-    query: str, max_tokens: int, filter_: str | None, floor: float | None,
+    query: str, max_tokens: int, filter_: str | None, floor: float | None, half_life: timedelta | None,
     user_id: str | None, agent_id: str | None, run_id: str | None, as_json: bool, nl: bool, own_db: Path | None,
 ) -> None:  # fmt: skip
     """Print what answers QUERY as lines for a prompt; nothing where nothing does."""
@@ -369,6 +390,7 @@ def context(
             max_tokens=max_tokens,
             filters=_json_option("filter", filter_),
             floor=floor,
+            half_life=half_life,
         )
     _notes(found.notes)
     _print(found, [found], lambda: found.text.splitlines(), as_json, nl)
@@ -385,7 +407,7 @@ def context(
 @_db_option
 def why(
     id: str, query: str, limit: int, filter_: str | None, past: bool, as_of: str | None, known_at: str | None,
-    include: str,
+    half_life: timedelta | None, include: str,
     user_id: str | None, agent_id: str | None, run_id: str | None, as_json: bool, nl: bool, own_db: Path | None,
 ) -> None:  # fmt: skip
     """Say why the fact or message ID does or does not come back for QUERY (- reads stdin)."""
@@ -394,7 +416,7 @@ def why(
             id,
             _stdin(query),
             **_scope(user_id, agent_id, run_id),
-            **_searched(limit, filter_, past, as_of, known_at, include),
+            **_searched(limit, filter_, past, as_of, known_at, half_life, include),
         )
     _notes(found.notes)
     _print(found, [found], lambda: output.why_lines(found), as_json, nl)
@@ -543,11 +565,13 @@ def delete(
         preview = DeletionPreview(
             tuple({f.id: f for p in previews for f in p.facts}.values()),
             tuple({m.id: m for p in previews for m in p.messages}.values()),
+            tuple(rule for p in previews for rule in p.ttls),
         )
         shown = [f"would delete {output.fact_lines(fact)[0]}" for fact in preview.facts]
         shown += [f"would delete {output.message_line(message)}" for message in preview.messages]
+        shown += [f"would delete the time to live {line}" for line in output.ttl_lines(preview.ttls)]
         if dry_run:
-            _print(preview, [*preview.facts, *preview.messages], lambda: shown, as_json, nl)
+            _print(preview, [*preview.facts, *preview.messages, *preview.ttls], lambda: shown, as_json, nl)
             return
         if sys.stdin is not None and sys.stdin.isatty() and not yes:
             click.echo("\n".join(shown), err=True)
@@ -571,18 +595,6 @@ def delete(
         return
     receipt = _merged(receipts)
     _print(receipt, [receipt], lambda: output.receipt_lines(receipt), as_json, nl)
-
-
-class _Age(click.ParamType[timedelta]):
-    """A time like 90d: a number and d, w, m (30 days) or y (365 days)."""
-
-    name = "age"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
-        found = re.fullmatch(r"(\d{1,5})([dwmy])", value) if isinstance(value, str) else None
-        if found is None:
-            self.fail(f"{value!r}: expected a number and d, w, m or y, like 90d or 2y.", param, ctx)
-        return timedelta(days=int(found[1]) * {"d": 1, "w": 7, "m": 30, "y": 365}[found[2]])
 
 
 @_command("memlite prune --expired --replaced-for 90d")
@@ -610,6 +622,71 @@ def prune(
         click.echo("nothing was deleted: add --yes to do it" if chosen else "nothing to prune", err=True)
 
 
+@_command("memlite ttl 90d --kind plan --user ana")
+@click.argument("age", required=False)
+@click.option("--kind", help="Only for facts of this kind.")
+@click.option("--existing", is_flag=True, help="Also for facts that are stored already, unless their expiry was given.")
+@_scope_options
+@_output_options
+@_db_option
+def ttl(
+    age: str | None, kind: str | None, existing: bool,
+    user_id: str | None, agent_id: str | None, run_id: str | None, as_json: bool, nl: bool, own_db: Path | None,
+) -> None:  # fmt: skip
+    """Let facts that are stored from now on count for AGE after they were last said (90d, 8w, 6m, 2y; never takes the
+    rule away), those of a scope, of a kind, or all in the file. Without AGE show the rules."""
+    if age is None and (kind is not None or existing):
+        raise click.UsageError("--kind and --existing go with an AGE, as in 90d, or never.")
+    asked: dict[str, Any] = _asked_scope({"user_id": user_id, "agent_id": agent_id, "run_id": run_id}) or {}
+    with _memory(own_db, create=age is not None, extractor=False, embedder=False) as memory:
+        if age is None:
+            rules = (memory.scope(**asked) if asked else memory).ttls()
+            _print(rules, rules, lambda: output.ttl_lines(rules), as_json, nl)
+            if not rules and not as_json and not nl:
+                click.echo("no rule: facts count until they are replaced, or as long as --expires says", err=True)
+            return
+        length = None if age == "never" else _Age().convert(age, None, click.get_current_context())
+        changed = memory.set_ttl(length, **asked, kind=kind, existing=existing)
+        rules = memory.ttls()
+    _print({"changed": changed, "ttls": rules}, rules, lambda: output.ttl_lines(rules), as_json, nl)
+    if existing and not as_json:
+        click.echo(f"{output.counted(changed, 'stored fact')} changed", err=True)
+
+
+@_command("memlite audit --user ana --fix near-duplicates --yes")
+@click.option("--kind", "kinds", multiple=True, type=click.Choice(AUDIT_KINDS), help="Only these [all].")
+@click.option("--fix", "fixes", multiple=True, metavar="KIND|ID", help="What to put right: kinds, or ids of findings.")
+@click.option("--yes", is_flag=True, help="Do what --fix names, not only show it.")
+@_scope_options
+@_output_options
+@_db_option
+def audit(
+    kinds: tuple[str, ...], fixes: tuple[str, ...], yes: bool,
+    user_id: str | None, agent_id: str | None, run_id: str | None, as_json: bool, nl: bool, own_db: Path | None,
+) -> None:  # fmt: skip
+    """Show what is wrong with the whole file or one scope: near-duplicates, contradictions, facts without a source,
+    restated prompts, orphans, entities that look like one, vectors, secrets. With --fix and --yes put it right."""
+    if kinds and fixes:
+        raise click.UsageError("--fix takes kinds itself: leave --kind out.")
+    if yes and not fixes:
+        raise click.UsageError("--yes does what --fix names: name a kind or the id of a finding.")
+    asked: dict[str, Any] = _asked_scope({"user_id": user_id, "agent_id": agent_id, "run_id": run_id}) or {}
+    with _memory(own_db, extractor=False) as memory:
+        if yes:
+            fixed = memory.fix(fixes, **asked)
+            _notes(fixed.notes)
+            _print(fixed, fixed.findings, lambda: output.fixed_lines(fixed), as_json, nl)
+            return
+        found = memory.preview_fix(fixes, **asked) if fixes else memory.audit(kinds or None, **asked)
+    _notes(getattr(found, "notes", ()))
+    _print(found, found, lambda: output.finding_lines(found), as_json, nl)
+    if not as_json and not nl:
+        counts = [f"{n} {kind}" for kind in AUDIT_KINDS if (n := sum(each.kind == kind for each in found))]
+        click.echo(", ".join(counts) or "nothing found", err=True)
+        if fixes and counts:
+            click.echo("nothing was changed: add --yes to do it", err=True)
+
+
 def _merged(receipts: list[Receipt]) -> Receipt:
     return Receipt(
         facts=tuple(id for receipt in receipts for id in receipt.facts),
@@ -628,31 +705,32 @@ def _added(places: tuple[Checked, ...]) -> Checked:
     return Checked(places[0].name, sum(looked) if looked else None, sum(place.after for place in places))
 
 
-@_command("memlite history 4f1c2a9b")
+@_command("memlite log 4f1c2a9b")
 @click.argument("id", required=False)
+@click.option("--lineage", is_flag=True, help="The fact and all that replaced one another with it, with what was said.")
 @click.option("--limit", default=50, show_default=True, help="Most events of a scope.")
 @_scope_options
 @_output_options
 @_db_option
-def history(
-    id: str | None, limit: int, user_id: str | None, agent_id: str | None, run_id: str | None,
+def log(
+    id: str | None, lineage: bool, limit: int, user_id: str | None, agent_id: str | None, run_id: str | None,
     as_json: bool, nl: bool, own_db: Path | None,
 ) -> None:  # fmt: skip
-    """Show what happened to a fact, or in a scope."""
+    """Show what happened to a fact, and what it replaced or was replaced by; or what happened in a scope."""
+    if lineage and id is None:
+        raise click.UsageError("--lineage is of one fact: give its ID.")
     given = {"user_id": user_id, "agent_id": agent_id, "run_id": run_id}
     with _memory(own_db, extractor=False, embedder=False) as memory:
         asked = _asked_scope(given)
-        line: list[str] = []
-        if id:
-            seen = memory.scope(**asked) if asked else memory
-            events = seen.history(id)
-            if events[-1].action != "DELETE":
-                facts = seen.lineage(id)
-                said = {each: seen.get(each) for fact in facts for each in fact.sources}
-                line = output.lineage_lines(facts, {id_: m for id_, m in said.items() if isinstance(m, Message)})
-        else:
-            events = memory.history(**_scope(**given), limit=limit)
-    _print(events, events, lambda: [*map(output.event_line, events), *line], as_json, nl)
+        seen = memory.scope(**asked) if asked else memory
+        events = seen.history(id) if id else memory.history(**_scope(**given), limit=limit)
+        gone = id and not lineage and events[-1].action == "DELETE"
+        line = seen.lineage(id) if id and not gone else []
+        sources = [seen.get(each) for fact in line for each in fact.sources]
+    said = {message.id: message for message in sources if isinstance(message, Message)}
+    shown = [output.with_sources(fact, said) for fact in line] if lineage else events
+    lines = [*([] if lineage else map(output.event_line, events)), *output.lineage_lines(line, said)]
+    _print(shown, shown, lambda: lines, as_json, nl)
     if not events and not as_json and not nl:
         _nothing(memory.path, "history", _scope(**given))
 
@@ -713,14 +791,36 @@ def work(limit: int | None, min_confidence: float, as_json: bool, nl: bool, own_
 
 
 @_command("memlite reembed")
+@click.option("--rollback", is_flag=True, help="Let the vectors answer again that the last reembed replaced.")
 @_output_options
 @_db_option
-def reembed(as_json: bool, nl: bool, own_db: Path | None) -> None:
-    """Make all vectors anew with the embedder that is installed now."""
+def reembed(rollback: bool, as_json: bool, nl: bool, own_db: Path | None) -> None:
+    """Make all vectors anew with the embedder that is installed now; the old ones answer until it is done."""
     with _memory(own_db, extractor=False) as memory:
+        if rollback:
+            name = memory.rollback_reembed()
+            _print(
+                {"embedder": name}, [{"embedder": name}], lambda: [f"the vectors of {name} answer again"], as_json, nl
+            )
+            return
         tell = progress()
         count = memory.reembed(lambda made: tell(f"{made} vectors") if tell else None)
     _print({"vectors": count}, [{"vectors": count}], lambda: [f"{output.counted(count, 'vector')} made"], as_json, nl)
+
+
+@_command("memlite reextract")
+@click.option("--limit", type=click.IntRange(min=1), help="Batches to extract now; the next call goes on.")
+@click.option("--min-confidence", type=click.FloatRange(0, 1), default=0.0, help="Skip facts below this confidence.")
+@_output_options
+@_db_option
+def reextract(limit: int | None, min_confidence: float, as_json: bool, nl: bool, own_db: Path | None) -> None:
+    """Learn again from messages that another model or prompt has learnt from; what is there counts until it is done."""
+    with _memory(own_db, min_confidence=min_confidence) as memory:
+        result = memory.reextract(limit, progress=progress())
+    _print(result, [result], lambda: output.reextracted_lines(result), as_json, nl)
+    _notes(result.notes)
+    if result.failures:
+        raise SystemExit(1)
 
 
 @_command("memlite stats")
@@ -803,17 +903,29 @@ _ENGLISH = (
     is_flag=True,
     help="Rebuild the word indexes in the format older SQLite reads, and shrink the file.",
 )
+@click.option(
+    "--repair", is_flag=True, help="Make anew what is out of step with facts and messages: words, vectors, flags."
+)
 @_output_options
 @_db_option
-def doctor(compact: bool, as_json: bool, nl: bool, own_db: Path | None) -> None:
+def doctor(compact: bool, repair: bool, as_json: bool, nl: bool, own_db: Path | None) -> None:
     """Check SQLite, the extension, the models, the file and the queue."""
-    from memlite.doctor import examine
+    from memlite.doctor import examine, mended
 
     path = _path(own_db)
+    repaired: list[Repaired] = []
+    if repair and path.exists():
+        with _memory(path, extractor=False) as memory:
+            try:
+                repaired.append(memory.repair(progress=progress()))
+            except KeyboardInterrupt:
+                raise click.ClickException(
+                    "interrupted. What was mended stays so; `memlite doctor --repair` does the rest."
+                ) from None
     if compact and path.exists():
         with _memory(path, extractor=False, embedder=False) as memory:
             memory.compact()
-    findings = list(examine(path))
+    findings = [*map(mended, repaired), *examine(path)]
     rows = [("ok" if f.ok else "BAD", f.name, f.detail) for f in findings]
     _print(findings, findings, lambda: output.table(rows), as_json, nl)
     if not all(f.ok for f in findings):

@@ -11,9 +11,14 @@ import click
 
 from memlite.errors import InvalidInputError, MemliteError
 
+_ALSO = {"history": "log"}  # another name that a command is called by
+
 
 class Group(click.Group):
     """Commands in the order of a person's day, not of the alphabet."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        return super().get_command(ctx, _ALSO.get(cmd_name, cmd_name))
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)

@@ -9,7 +9,7 @@ import stat
 import threading
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -205,8 +205,8 @@ class Database:
         self._check_process()
         with self._write_lock, _clear_errors(self.path):
             with self._begun():
-                for table in ("fact_words", "message_words"):
-                    self._writer.execute(f"INSERT INTO {table}({table}) VALUES ('rebuild')")
+                for table in schema.WORDS:
+                    rebuild_words(self._writer, table)
             self._writer.execute("VACUUM")
         self.truncate_wal()
 
@@ -330,6 +330,25 @@ def run_script(connection: apsw.Connection, script: str) -> None:
     """Run several statements; apsw stops at the first row unless the cursor is consumed."""
     for _ in connection.execute(script):
         pass
+
+
+def rebuild_words(connection: apsw.Connection, table: str) -> None:
+    """Make a word index anew from the visible rows, in the format that older SQLite versions read."""
+    connection.execute(f"INSERT INTO {table}({table}) VALUES ('rebuild')")
+
+
+def discard(connection: apsw.Connection, table: str, parts: Iterable[str]) -> None:
+    """Remove a virtual table together with the tables (TABLE_part) that it keeps its content in.
+
+    Its module is not asked: where one of them is missing it refuses, or crashes.
+    """
+    connection.execute("PRAGMA writable_schema = ON")
+    try:
+        connection.execute("DELETE FROM sqlite_schema WHERE name = ?", (table,))
+    finally:
+        connection.execute("PRAGMA writable_schema = RESET")
+    for part in parts:
+        connection.execute(f"DROP TABLE IF EXISTS {table}_{part}")
 
 
 def _occurrences(api: apsw.FTS5ExtensionApi, *_: object) -> str:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import os
 import platform
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import apsw
 
-from memlite import models, vectors
+from memlite import models, repair, vectors
 from memlite.db import Database, check_file, load_sqlite_vec
 from memlite.errors import MemliteError, ModelError, ModelMissingError
 from memlite.memory import EXTRACTION_OFF
+from memlite.records import Fault, Repaired
 from memlite.semantic import Semantic
 
 _LEAST_FREE = 100_000_000  # bytes
@@ -61,6 +62,16 @@ def examine(path: Path) -> Iterator[Finding]:
         database.close()
 
 
+def mended(repaired: Repaired) -> Finding:
+    """What a repair did."""
+    left = {(fault.place, fault.what): fault.count for fault in repaired.left}
+    done = {fault: fault.count - left.get((fault.place, fault.what), 0) for fault in repaired.found}
+    told = [f"mended {count} {fault.what}" for fault, count in done.items() if count > 0]
+    told += [f"made {repaired.vectors} vectors"] if repaired.vectors else []
+    told += [f"left {fault.count} {fault.what}" for fault in repaired.left]
+    return Finding("repair", not repaired.left, "; ".join((*told, *repaired.notes)) or "nothing was out of step")
+
+
 def _fts5() -> Finding:
     db = apsw.Connection(":memory:")
     try:
@@ -96,16 +107,13 @@ def _model(role: models.Role) -> Finding:
 
 
 def _file(database: Database) -> Iterator[Finding]:
+    faults = repair.look(database)
+    yield Finding("file", True, f"{database.path}: integrity ok")
+    yield _in_step("schema", "views, triggers and indexes are those of this version", faults)
+    yield _in_step("rows", "hashes, flags and normal forms are those of their rows", faults)
+    yield _in_step("references", "all rows belong together", faults)
     with database.read() as db:
-        problems = [" ".join(row.split()) for (row,) in db.execute("PRAGMA integrity_check(5)")]
-        if problems != ["ok"]:
-            then = "restore a backup, or save what can be read: sqlite3 FILE .recover"
-            yield Finding("file", False, f"{database.path} is damaged: {'; '.join(problems)}. Now {then}")
-            return
-        yield Finding("file", True, f"{database.path}: integrity ok")
-        orphans = db.execute("SELECT count(*) FROM pragma_foreign_key_check").get
-        yield Finding("references", orphans == 0, "all rows belong together" if not orphans else f"{orphans} orphans")
-        yield _vectors(db, database)
+        yield _vectors(db, database, faults)
         waiting = db.execute("SELECT count(*) FROM batches WHERE state = 'queued'").get
         error = db.execute(
             "SELECT error FROM batches WHERE state = 'queued' AND error <> '' ORDER BY id DESC LIMIT 1"
@@ -113,7 +121,17 @@ def _file(database: Database) -> Iterator[Finding]:
         detail = f"{waiting} waiting; `memlite work` extracts them" if waiting else "empty"
         yield Finding("queue", True, detail + (f". Last error: {error}" if error else ""))
     yield _embedder(database)
-    yield _words(database)
+    yield _in_step("words", "agree with facts and messages", faults)
+
+
+def _in_step(place: str, fine: str, faults: Iterable[Fault]) -> Finding:
+    """What is out of step in one place, and whether it can be mended."""
+    mine = [fault for fault in faults if fault.place == place]
+    if not mine:
+        return Finding(place, True, fine)
+    then = "; `memlite doctor --repair` mends " + ("this" if all(f.mendable for f in mine) else "what it can")
+    told = "; ".join(f"{fault.count} {fault.what}" for fault in mine)
+    return Finding(place, False, told + (then if any(fault.mendable for fault in mine) else ""))
 
 
 def _embedder(database: Database) -> Finding:
@@ -131,31 +149,9 @@ def _embedder(database: Database) -> Finding:
     return Finding("agreement", True, semantic.note or "the embedder is the one that made the vectors")
 
 
-def _words(database: Database) -> Finding:
-    """Whether the word indexes say exactly what the visible rows say."""
-    for table in ("fact_words", "message_words"):
-        try:
-            with database.write() as db:
-                db.execute(f"INSERT INTO {table}({table}, rank) VALUES ('integrity-check', 1)")
-        except (MemliteError, apsw.Error):
-            return Finding("words", False, f"{table} disagrees with the rows: `memlite doctor --compact` rebuilds it")
-    return Finding("words", True, "agree with facts and messages")
-
-
-def _vectors(db: apsw.Connection, database: Database) -> Finding:
+def _vectors(db: apsw.Connection, database: Database, faults: Iterable[Fault]) -> Finding:
     made_by = vectors.identity(db)
-    if made_by is None:
-        return Finding("vectors", True, "none yet")
-    if database.vectors_off:
+    if made_by is not None and database.vectors_off:
         return Finding("vectors", False, database.vectors_off)
-    wrong = 0
-    for kind, table in (("fact", "facts"), ("message", "messages"), ("entity", "entities")):
-        wrong += db.execute(
-            f"""
-            WITH said AS (SELECT id FROM {table} WHERE embedded = 1), there AS (SELECT id FROM {kind}_vectors)
-            SELECT (SELECT count(*) FROM (SELECT id FROM said EXCEPT SELECT id FROM there))
-                 + (SELECT count(*) FROM (SELECT id FROM there EXCEPT SELECT id FROM said))
-            """
-        ).get
-    detail = f"made by {made_by.name}, {made_by.dimension} numbers"
-    return Finding("vectors", not wrong, detail if not wrong else f"{detail}; {wrong} disagree: `memlite reembed`")
+    fine = "none yet" if made_by is None else f"made by {made_by.name}, {made_by.dimension} numbers"
+    return _in_step("vectors", fine, faults)

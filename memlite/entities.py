@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import apsw
@@ -45,42 +45,94 @@ def mention(db: apsw.Connection, root_id: int, fact_id: int, named: Sequence[Nam
         if id_ is None:
             id_ = _retype(db, root_id, folded, entity.type)
         if id_ is None:
-            id_ = db.execute(
-                "INSERT INTO entities(uid, root_id, name, folded, type) VALUES (?, ?, ?, ?, ?) RETURNING id",
-                (uuid.uuid4().hex, root_id, entity.name, folded, entity.type),
-            ).get
+            id_ = ensure(db, root_id, uuid.uuid4().hex, entity.name, entity.type)
             fresh.append(id_)
         for alias in entity.aliases:
-            _add_alias(db, id_, alias)
+            add_alias(db, id_, alias)
         db.execute(
-            "INSERT INTO mentions(fact_id, entity_id, name, position) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
-            (fact_id, id_, entity.name, position),
+            """
+            INSERT INTO mentions(fact_id, entity_id, name, position, aliases) VALUES (?, ?, ?, ?, ?)
+            ON CONFLICT DO NOTHING
+            """,
+            (fact_id, id_, entity.name, position, json.dumps(entity.aliases, ensure_ascii=False)),
         )
     return fresh
 
 
-def _retype(db: apsw.Connection, root_id: int, folded: str, type_: str) -> int | None:
-    """Join a name found by rule (type unknown) with the one entity of that name, whichever of them came first."""
-    if type_ == UNKNOWN:
-        rows = db.execute("SELECT id FROM entities WHERE root_id = ? AND folded = ? LIMIT 2", (root_id, folded))
-        found = [id_ for (id_,) in rows]
-        return found[0] if len(found) == 1 else None
-    id_: int | None = db.execute(
-        "UPDATE entities SET type = ? WHERE root_id = ? AND folded = ? AND type = ? RETURNING id",
-        (type_, root_id, folded, UNKNOWN),
-    ).get
+def ensure(db: apsw.Connection, root_id: int, uid: str, name: str, type_: str) -> int:
+    """The row id of the entity of this name and type, made under this id where there is none."""
+    folded = fold(name)
+    db.execute(
+        "INSERT INTO entities(uid, root_id, name, folded, type) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        (uid, root_id, name, folded, type_),
+    )
+    sql = "SELECT id FROM entities WHERE root_id = ? AND folded = ? AND type = ?"
+    id_: int = db.execute(sql, (root_id, folded, type_)).get
     return id_
 
 
-def _add_alias(db: apsw.Connection, entity_id: int, name: str) -> None:
+def _retype(db: apsw.Connection, root_id: int, folded: str, type_: str) -> int | None:
+    """Join a name found by rule (type unknown) with the one entity of that name, whichever of them came first.
+
+    Where none is called so, with the one that has it as an alias.
+    """
+    own = "SELECT id FROM entities WHERE root_id = ?1 AND folded = ?2"
+    also = "SELECT entity_id FROM aliases WHERE root_id = ?1 AND folded = ?2"
+    for named in (own, also):
+        fitting = f"SELECT id FROM entities WHERE id IN ({named}) AND (?3 = '{UNKNOWN}' OR type = '{UNKNOWN}') LIMIT 2"
+        found = [id_ for (id_,) in db.execute(fitting, (root_id, folded, type_))]
+        if len(found) == 1 and type_ != UNKNOWN:
+            # OR IGNORE: under another name there may be one of this type already.
+            retyped = "UPDATE OR IGNORE entities SET type = ? WHERE id = ? RETURNING id"
+            found = [id_ for (id_,) in db.execute(retyped, (type_, found[0]))]
+        if found:
+            return found[0] if len(found) == 1 else None
+    return None
+
+
+def add_alias(db: apsw.Connection, entity_id: int, name: str) -> None:
     """Let another name find the same entity."""
     db.execute(
         """
         INSERT INTO aliases(entity_id, root_id, folded, name)
-        SELECT id, root_id, ?, ? FROM entities WHERE id = ? ON CONFLICT DO NOTHING
+        SELECT id, root_id, ?1, ?2 FROM entities WHERE id = ?3 AND folded <> ?1 ON CONFLICT DO NOTHING
         """,
         (fold(name), name, entity_id),
     )
+
+
+def brought_by(db: apsw.Connection, fact_ids: str) -> dict[int, set[str]]:
+    """The aliases that came with facts, by entity. fact_ids: a JSON array of row ids."""
+    found: dict[int, set[str]] = {}
+    rows = db.execute(
+        """
+        SELECT m.entity_id, a.value FROM mentions m, json_each(m.aliases) a
+        WHERE m.fact_id IN (SELECT value FROM json_each(?))
+        """,
+        (fact_ids,),
+    )
+    for entity_id, name in rows:
+        found.setdefault(entity_id, set()).add(name)
+    return found
+
+
+def settle_aliases(db: apsw.Connection, brought: Mapping[int, Iterable[str]]) -> None:
+    """Keep of these aliases those that came with a fact which is still there and not archived, or that one calls so."""
+    for entity_id, names in brought.items():
+        rows = db.execute(
+            """
+            SELECT DISTINCT m.name, m.aliases FROM mentions m JOIN facts f ON f.id = m.fact_id
+            LEFT JOIN links l ON l.to_fact = f.id AND l.relation = 'updates' LEFT JOIN facts o ON o.id = l.from_fact
+            WHERE m.entity_id = ? AND f.archived_at IS NULL AND o.archived_at IS NULL
+            """,
+            (entity_id,),
+        )
+        kept = {fold(name) for called, aliases in rows for name in (called, *json.loads(aliases))}
+        for name in names:
+            if fold(name) in kept:
+                add_alias(db, entity_id, name)
+            else:
+                db.execute("DELETE FROM aliases WHERE entity_id = ? AND folded = ?", (entity_id, fold(name)))
 
 
 def any_in(db: apsw.Connection, sql: str, bindings: Sequence[object]) -> bool:

@@ -19,6 +19,7 @@ _SHORTEST = 8  # bytes of a text below which finding it proves nothing
 _BLOCK = 1 << 20  # bytes read at once
 
 _LISTED = "(SELECT value FROM json_each(?))"
+_IDS = "'user_id=' || user_id, 'agent_id=' || agent_id, 'run_id=' || run_id"
 # Where anything of a deletion may lie: a table, which of the row ids it is asked by, and the condition.
 _PLACES = (
     ("facts", "facts", f"id IN {_LISTED}"),
@@ -30,6 +31,8 @@ _PLACES = (
     ("sources", "messages", f"message_id IN {_LISTED}"),
     ("links", "facts", f"from_fact IN {_LISTED}"),
     ("links", "facts", f"to_fact IN {_LISTED}"),
+    ("ttls", "ttls", f"id IN {_LISTED}"),
+    ("scopes", "ids", f"EXISTS (SELECT 1 FROM json_each(?) WHERE value IN ({_IDS}))"),
     ("events", "uids", f"(before IS NOT NULL OR after IS NOT NULL OR reason <> '') AND fact_uid IN {_LISTED}"),
     ("fact_words_docsize", "facts", f"id IN {_LISTED}"),
     ("message_words_docsize", "messages", f"id IN {_LISTED}"),
@@ -43,25 +46,31 @@ _TEXTS = {
     "batches": ("instructions", "kind", "metadata", "error"),
     "entities": ("name", "folded"),
     "aliases": ("name", "folded"),
-    "mentions": ("name",),
+    "mentions": ("name", "aliases"),
     "scopes": ("user_id", "agent_id", "run_id"),
+    "ttls": ("kind",),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Erased:
-    """What a deletion takes: row ids as JSON arrays, the facts' ids, and the texts of facts and messages by row id."""
+    """What a deletion takes: row ids as JSON arrays, and so the ids of scopes and of facts; the texts of facts and of
+    messages by row id.
+    """
 
     facts: str
     messages: str
     entities: str
+    ttls: str
+    ids: str
     uids: str
     fact_texts: dict[int, str]
     message_texts: dict[int, str]
 
     @property
     def texts(self) -> list[str]:
-        return [*self.fact_texts.values(), *self.message_texts.values()]
+        ids = (each.partition("=")[2] for each in json.loads(self.ids))
+        return [*self.fact_texts.values(), *self.message_texts.values(), *ids]
 
 
 def read(db: apsw.Connection, deletion: Deletion) -> Erased:
@@ -73,6 +82,8 @@ def read(db: apsw.Connection, deletion: Deletion) -> Erased:
         facts,
         messages,
         json.dumps(deletion.entities),
+        json.dumps(deletion.ttls),
+        json.dumps(deletion.ids),
         json.dumps([uid for _, uid, _ in rows]),
         {id_: text for id_, _, text in rows},
         dict(db.execute(f"SELECT id, content FROM messages WHERE id IN {_LISTED}", (messages,))),
@@ -86,11 +97,12 @@ def places(db: apsw.Connection, erased: Erased) -> dict[str, int]:
         rows: int = db.execute(f"SELECT count(*) FROM {table} WHERE {condition}", (getattr(erased, ids),)).get
         name = table.removesuffix("_docsize")
         found[name] = found.get(name, 0) + rows
-    if vectors.identity(db):
+    for generation in vectors.generations(db):
         for kind in vectors.KINDS:
             ids = getattr(erased, {"fact": "facts", "message": "messages", "entity": "entities"}[kind])
-            count = f"SELECT count(*) FROM {kind}_vectors WHERE id IN {_LISTED}"
-            found[f"{kind}_vectors"] = db.execute(count, (ids,)).get
+            count = f"SELECT count(*) FROM {vectors.table(kind, generation)} WHERE id IN {_LISTED}"
+            name = vectors.table(kind)
+            found[name] = found.get(name, 0) + db.execute(count, (ids,)).get
     return found
 
 

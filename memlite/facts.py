@@ -6,7 +6,7 @@ import json
 import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, tzinfo
 
 import apsw
 
@@ -38,16 +38,36 @@ CASE WHEN f.recorded_to IS NULL THEN f.uid ELSE
   (SELECT o.uid FROM links l JOIN facts o ON o.id = l.from_fact WHERE l.to_fact = f.id AND l.relation = 'updates') END
 """
 
-# One that memlite took for true at `{at}`, in the words that it had then: the last event until then tells. An archived
-# fact that was past already comes back as a past one.
-_TAKEN_AT = f"""
-(f.created_at <= {{at}} AND (f.recorded_to IS NULL OR f.recorded_to > {{at}})
- AND (f.expires_at IS NULL OR f.expires_at > {{at}})
- AND coalesce((
+# The expiry that a fact had at `{at}`, 0 for none: a reopened one has lost it since.
+_EXPIRY_AT = f"""
+coalesce((
+   SELECT coalesce(e.before ->> '$.expires_at', 0) FROM events e
+   WHERE e.fact_uid = {_UID} AND e.at > {{at}} AND e.at < coalesce(f.recorded_to, e.at + 1)
+     AND e.action = 'RESTORE' AND e.before IS NOT NULL
+   ORDER BY e.id LIMIT 1), f.expires_at, 0)
+"""
+
+# Whether a fact that was there counted at `{at}`, its expiry apart: the last event until then tells. An archived fact
+# that was past already comes back as a past one.
+_COUNTED_AT = f"""
+coalesce((
    SELECT e.action = 'RESTORE' AND (e.before ->> '$.archived_at' IS NULL OR e.before ->> '$.valid_to' IS NULL)
    FROM events e
    WHERE e.fact_uid = {_UID} AND e.at <= {{at}} AND e.action IN ('SUPERSEDE', 'EXPIRE', 'ARCHIVE', 'RESTORE')
-   ORDER BY e.id DESC LIMIT 1), 1))
+   ORDER BY e.id DESC LIMIT 1), 1)
+"""
+
+# One that memlite took for true at `{at}`, in the words that it had then.
+_TAKEN_AT = f"""
+(f.created_at <= {{at}} AND (f.recorded_to IS NULL OR f.recorded_to > {{at}})
+ AND ({_EXPIRY_AT} = 0 OR {_EXPIRY_AT} > {{at}}) AND {_COUNTED_AT})
+"""
+
+# One that by `{at}` had been replaced, as memlite knew then, by the fact that a link `l` comes from.
+REPLACED_AT = f"""
+({KEPT} AND NOT {_COUNTED_AT} AND EXISTS (
+   SELECT 1 FROM events e JOIN facts n ON n.id = l.from_fact
+   WHERE e.fact_uid = f.uid AND e.action = 'SUPERSEDE' AND e.at <= {{at}} AND e.after ->> '$.replaced_by' = n.uid))
 """
 
 # The same, without what has been archived since.
@@ -60,7 +80,7 @@ KNOWN_AT = f"""
 
 @dataclass(frozen=True, slots=True)
 class NewFact:
-    """A fact ready to be stored. Instants are UTC milliseconds, the offset minutes, metadata JSON text."""
+    """A fact ready to be stored. Instants are UTC milliseconds, ttl milliseconds, offsets minutes, metadata JSON."""
 
     text: str
     observed_at: int
@@ -78,6 +98,7 @@ class NewFact:
     event_precision: str | None = None
     valid_from: int | None = None
     expires_at: int | None = None
+    ttl: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +117,8 @@ def insert(db: apsw.Connection, scope_id: int, batch_id: int | None, fact: NewFa
         """
         INSERT INTO facts(uid, scope_id, batch_id, text, hash, words, attributed_to, kind, metadata, confidence,
                           model, prompt_version, created_at, observed_at, observed_offset, event_start, event_end,
-                          event_precision, valid_from, last_confirmed_at, expires_at)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                          event_precision, valid_from, last_confirmed_at, expires_at, ttl)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """,
         (
             uid,
@@ -121,6 +142,7 @@ def insert(db: apsw.Connection, scope_id: int, batch_id: int | None, fact: NewFa
             fact.observed_at if fact.valid_from is None else fact.valid_from,
             fact.observed_at,
             fact.expires_at,
+            fact.ttl,
         ),
     )
     id_ = db.last_insert_rowid()
@@ -149,6 +171,23 @@ def twin_in_root(db: apsw.Connection, root_id: int, text: str) -> Twin | None:
     return Twin(*row) if row else None
 
 
+def replaced_twin(db: apsw.Connection, root_id: int | None, scope_id: int, text: str, observed_at: int) -> Twin | None:
+    """The fact that says the same and was replaced after `observed_at`: what was said before tells nothing new.
+
+    Of the exact scope, or of the whole root where it is given.
+    """
+    row = db.execute(
+        f"""
+        SELECT f.id, f.uid, f.expires_at FROM scopes s JOIN facts f ON f.scope_id = s.id
+        WHERE (s.root_id = ?1 OR s.id = ?2) AND f.hash = ?3 AND {KEPT} AND f.live = 0 AND f.valid_to > ?4
+          AND EXISTS (SELECT 1 FROM events e WHERE e.fact_uid = f.uid AND e.action = 'SUPERSEDE')
+        ORDER BY f.valid_to DESC, f.id DESC LIMIT 1
+        """,
+        (root_id, scope_id, digest(text), observed_at),
+    ).fetchone()
+    return Twin(*row) if row else None
+
+
 def with_text(db: apsw.Connection, root_id: int, text: str) -> tuple[int, str] | None:
     """The row id and id of a fact of a root that says exactly this, or once said it, a current one first."""
     return db.execute(
@@ -168,9 +207,30 @@ def add_sources(db: apsw.Connection, fact_id: int, message_ids: Iterable[int]) -
     )
 
 
+def drop_sources(db: apsw.Connection, fact_id: int, message_uids: Iterable[str]) -> None:
+    """Cite messages, given by their ids, no longer."""
+    db.executemany(
+        "DELETE FROM sources WHERE fact_id = ? AND message_id = (SELECT id FROM messages WHERE uid = ?)",
+        [(fact_id, uid) for uid in message_uids],
+    )
+
+
+# The same as `expiry`, since a fact that is said again goes on counting.
+_SAID = f"""
+UPDATE facts SET last_confirmed_at = {{said}},
+                 expires_at = CASE WHEN ttl IS NULL THEN expires_at ELSE min({{said}} + ttl, {instants.LAST}) END
+WHERE id = ?2
+"""
+
+
+def expiry(said: int, ttl: int | None) -> int | None:
+    """When a fact stops counting that was last said then, by its time to live in milliseconds."""
+    return None if ttl is None else min(said + ttl, instants.LAST)
+
+
 def confirm(db: apsw.Connection, fact_id: int, observed_at: int, message_ids: Iterable[int]) -> None:
     """Note that a fact was said again: it has one more source and a later confirmation."""
-    db.execute("UPDATE facts SET last_confirmed_at = max(last_confirmed_at, ?) WHERE id = ?", (observed_at, fact_id))
+    db.execute(_SAID.format(said="max(last_confirmed_at, ?1)"), (observed_at, fact_id))
     add_sources(db, fact_id, message_ids)
 
 
@@ -181,20 +241,24 @@ def close(db: apsw.Connection, fact_id: int, valid_to: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Where a fact stands in its life: what archiving, restoring and undoing change. Instants are UTC milliseconds."""
+    """Where a fact stands in its life: what archiving, restoring and undoing change. Instants are UTC milliseconds.
+
+    ttl: milliseconds, where a rule made the expiry.
+    """
 
     uid: str
     scope_id: int
     live: bool
     valid_to: int | None
     expires_at: int | None
+    ttl: int | None
     archived_at: int | None
 
 
 def state(db: apsw.Connection, fact_id: int) -> State | None:
     """The state of a fact, None where it is gone."""
     row = db.execute(
-        "SELECT uid, scope_id, live, valid_to, expires_at, archived_at FROM facts WHERE id = ?", (fact_id,)
+        "SELECT uid, scope_id, live, valid_to, expires_at, ttl, archived_at FROM facts WHERE id = ?", (fact_id,)
     ).fetchone()
     return State(row[0], row[1], bool(row[2]), *row[3:]) if row else None
 
@@ -203,11 +267,11 @@ def set_state(db: apsw.Connection, fact_id: int, new: State) -> None:
     """Write a state; a fact that is archived by it counts as not embedded."""
     db.execute(
         """
-        UPDATE facts SET live = ?, valid_to = ?, expires_at = ?, archived_at = ?,
-                         embedded = CASE WHEN ?4 IS NULL THEN embedded ELSE 0 END
+        UPDATE facts SET live = ?, valid_to = ?, expires_at = ?, ttl = ?, archived_at = ?,
+                         embedded = CASE WHEN ?5 IS NULL THEN embedded ELSE 0 END
         WHERE id = ?
         """,
-        (int(new.live), new.valid_to, new.expires_at, new.archived_at, fact_id),
+        (int(new.live), new.valid_to, new.expires_at, new.ttl, new.archived_at, fact_id),
     )
 
 
@@ -238,9 +302,27 @@ def replaced_by(
     return found
 
 
+def all_replaced_by(db: apsw.Connection, fact_ids: str) -> list[int]:
+    """The row ids of all facts that any of these replaced. fact_ids: a JSON array of row ids."""
+    return [id_ for ids in replaced_by(db, fact_ids).values() for id_ in ids]
+
+
 def set_confirmed(db: apsw.Connection, fact_id: int, at: int | None) -> None:
     """Set when a fact was last said; None: when it was first observed."""
-    db.execute("UPDATE facts SET last_confirmed_at = coalesce(?, observed_at) WHERE id = ?", (at, fact_id))
+    db.execute(_SAID.format(said="coalesce(?1, observed_at)"), (at, fact_id))
+
+
+def replaced_outside(db: apsw.Connection, fact_ids: str) -> list[tuple[int, int]]:
+    """Of these facts (a JSON array of row ids) and others: the row ids of one that replaced another, and of that."""
+    rows = db.execute(
+        """
+        SELECT from_fact, to_fact FROM links
+        WHERE from_fact IN (SELECT value FROM json_each(?1)) AND relation = 'replaces'
+          AND to_fact NOT IN (SELECT value FROM json_each(?1))
+        """,
+        (fact_ids,),
+    )
+    return [(newer, older) for newer, older in rows]
 
 
 def handed_on(db: apsw.Connection, fact_ids: str) -> list[tuple[int, int]]:
@@ -283,6 +365,23 @@ def replacing(db: apsw.Connection, fact_id: int) -> str | None:
     return uid
 
 
+def followers(db: apsw.Connection, fact_ids: str) -> list[tuple[int, int, str]]:
+    """For each of these facts that is past: the row ids of it and of the current ones that have replaced it, or what
+    did, with their texts. fact_ids: a JSON array of row ids.
+    """
+    rows = db.execute(
+        f"""
+        WITH RECURSIVE line(old, id) AS (
+          SELECT id, id FROM facts WHERE id IN (SELECT value FROM json_each(?)) AND live = 0
+          UNION SELECT line.old, l.from_fact
+          FROM line JOIN links l ON l.to_fact = line.id AND l.relation = 'replaces')
+        SELECT line.old, f.id, f.text FROM line JOIN facts f ON f.id = line.id WHERE {CURRENT} ORDER BY line.old, f.id
+        """,
+        (fact_ids,),
+    )
+    return [(old, id_, text) for old, id_, text in rows]
+
+
 def rewrite(
     db: apsw.Connection,
     fact_id: int,
@@ -292,6 +391,7 @@ def rewrite(
     metadata: str,
     kind: str,
     expires_at: int | None,
+    ttl: int | None,
 ) -> int:
     """Give a fact new content under its id; what it said before is kept as a closed row of its own.
 
@@ -301,28 +401,68 @@ def rewrite(
         """
         INSERT INTO facts(uid, scope_id, batch_id, text, hash, words, live, attributed_to, kind, metadata, confidence,
                           model, prompt_version, created_at, observed_at, observed_offset, event_start, event_end,
-                          event_precision, valid_from, valid_to, recorded_to, last_confirmed_at, expires_at)
+                          event_precision, valid_from, valid_to, recorded_to, last_confirmed_at, expires_at, ttl)
         SELECT ?, scope_id, batch_id, text, hash, words, 0, attributed_to, kind, metadata, confidence,
                model, prompt_version, created_at, observed_at, observed_offset, event_start, event_end,
-               event_precision, valid_from, valid_to, ?, last_confirmed_at, expires_at
+               event_precision, valid_from, valid_to, ?, last_confirmed_at, expires_at, ttl
         FROM facts WHERE id = ? RETURNING id
         """,
         (uuid.uuid4().hex, now, fact_id),
     ).get
     db.execute("INSERT INTO sources SELECT ?, message_id FROM sources WHERE fact_id = ?", (version, fact_id))
     db.execute(
-        "INSERT INTO mentions SELECT ?, entity_id, name, position FROM mentions WHERE fact_id = ?",
+        "INSERT INTO mentions SELECT ?, entity_id, name, position, aliases FROM mentions WHERE fact_id = ?",
         (version, fact_id),
     )
     link(db, fact_id, version, "updates")
     db.execute(
         """
-        UPDATE facts SET text = ?, hash = ?, words = ?, metadata = ?, kind = ?, expires_at = ?, created_at = ?
+        UPDATE facts SET text = ?, hash = ?, words = ?, metadata = ?, kind = ?, expires_at = ?, ttl = ?, created_at = ?
         WHERE id = ?
         """,
-        (text, digest(text), beside(text), metadata, kind, expires_at, now, fact_id),
+        (text, digest(text), beside(text), metadata, kind, expires_at, ttl, now, fact_id),
     )
     return version
+
+
+def set_origin(db: apsw.Connection, fact_id: int, new: NewFact) -> None:
+    """Note what made a fact's text: model, prompt and confidence, and the event's days that it read."""
+    db.execute(
+        """
+        UPDATE facts SET confidence = ?, model = ?, prompt_version = ?, event_start = ?, event_end = ?,
+                         event_precision = ?
+        WHERE id = ?
+        """,
+        (
+            new.confidence,
+            new.model,
+            new.prompt_version,
+            new.event_start,
+            new.event_end,
+            new.event_precision,
+            fact_id,
+        ),
+    )
+
+
+def version_with(db: apsw.Connection, fact_id: int, text: str) -> int | None:
+    """The row id of a fact's latest version that said this text."""
+    version: int | None = db.execute(
+        """
+        SELECT v.id FROM links l JOIN facts v ON v.id = l.to_fact
+        WHERE l.relation = 'updates' AND l.from_fact = ? AND v.text = ? ORDER BY v.id DESC LIMIT 1
+        """,
+        (fact_id, text),
+    ).get
+    return version
+
+
+def take_origin(db: apsw.Connection, fact_id: int, version_id: int) -> None:
+    """Give a fact the origin of an earlier version."""
+    columns = "confidence, model, prompt_version, event_start, event_end, event_precision"
+    db.execute(
+        f"UPDATE facts SET ({columns}) = (SELECT {columns} FROM facts WHERE id = ?) WHERE id = ?", (version_id, fact_id)
+    )
 
 
 def forget_vector(db: apsw.Connection, fact_id: int) -> None:
@@ -345,6 +485,22 @@ def versions(db: apsw.Connection, fact_ids: str) -> list[int]:
         (fact_ids,),
     )
     return [id_ for (id_,) in rows]
+
+
+def as_of_record(db: apsw.Connection, fact_ids: str, at: int) -> dict[int, int]:
+    """The row ids that hold what facts said at a time, for those that have been updated since. `fact_ids`: a JSON array
+    of row ids.
+    """
+    return dict(
+        db.execute(
+            """
+            SELECT l.from_fact, v.id FROM links l JOIN facts v ON v.id = l.to_fact
+            WHERE l.relation = 'updates' AND l.from_fact IN (SELECT value FROM json_each(?))
+              AND v.created_at <= ? AND v.recorded_to > ?
+            """,
+            (fact_ids, at, at),
+        )
+    )
 
 
 def owners(db: apsw.Connection, version_ids: str) -> dict[int, str]:
@@ -383,11 +539,12 @@ def fetch(
     entities: dict[int, tuple[NamedEntity, ...]],
     sql: str = "1",
     bindings: Sequence[object] = (),
+    zone: tzinfo | None = None,
 ) -> dict[int, Fact]:
     """Facts by row id, in the order given. `entities` comes from entities.of_facts.
 
     sql, bindings: the scopes (alias `s`) whose messages are named as sources; another run may have confirmed
-    the same fact.
+    the same fact. zone: of what was observed in it (see instants.beside).
     """
     wanted = list(ids)
     listed = json.dumps(wanted)
@@ -415,7 +572,7 @@ def fetch(
     )
     found = {}
     for row in rows:
-        offset = row[15]
+        at, offset = row[14:16]
         found[row[0]] = Fact(
             id=row[1],
             scope=Scope(row[2], row[3], row[4]),
@@ -430,14 +587,14 @@ def fetch(
             model=row[11],
             prompt_version=row[12],
             created_at=instants.local(row[13]),
-            observed_at=instants.local(row[14], offset),
+            observed_at=instants.local(at, offset),
             event_start=row[16],
             event_end=row[17],
             event_precision=row[18],
-            valid_from=instants.local(row[19], offset),
-            valid_to=instants.optional(row[20], offset),
-            last_confirmed_at=instants.local(row[21], offset),
-            expires_at=instants.optional(row[22], offset),
+            valid_from=instants.beside(row[19], at, offset, zone),
+            valid_to=None if row[20] is None else instants.beside(row[20], at, offset, zone),
+            last_confirmed_at=instants.beside(row[21], at, offset, zone),
+            expires_at=None if row[22] is None else instants.beside(row[22], at, offset, zone),
             archived_at=instants.optional(row[23]),
             current=bool(row[24]),
         )
@@ -533,6 +690,27 @@ def changed_since(
 def of_batch(db: apsw.Connection, batch_id: int) -> list[int]:
     """The row ids of the facts a batch brought, old versions and archived ones left out."""
     rows = db.execute("SELECT f.id FROM facts f WHERE batch_id = ? AND " + KEPT + " ORDER BY id", (batch_id,))
+    return [id_ for (id_,) in rows]
+
+
+def learnt_from(db: apsw.Connection, batch_id: int) -> list[int]:
+    """The row ids of all facts of a batch, archived ones too, but for old versions."""
+    rows = db.execute("SELECT id FROM facts WHERE batch_id = ? AND recorded_to IS NULL ORDER BY id", (batch_id,))
+    return [id_ for (id_,) in rows]
+
+
+def observed_before(db: apsw.Connection, fact_ids: Sequence[int], message_ids: Sequence[int]) -> list[int]:
+    """Those facts that were known before any of these messages was said, in the order given."""
+    rows = db.execute(
+        """
+        SELECT f.id FROM json_each(?1) given JOIN facts f ON f.id = given.value
+        WHERE f.observed_at <= (SELECT min(observed_at) FROM messages WHERE id IN (SELECT value FROM json_each(?2)))
+          AND NOT EXISTS (
+            SELECT 1 FROM sources r WHERE r.fact_id = f.id AND r.message_id IN (SELECT value FROM json_each(?2)))
+        ORDER BY given.key
+        """,
+        (json.dumps(list(fact_ids)), json.dumps(list(message_ids))),
+    )
     return [id_ for (id_,) in rows]
 
 

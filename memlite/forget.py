@@ -8,16 +8,17 @@ from dataclasses import dataclass, replace
 
 import apsw
 
-from memlite import batches, entities, facts, ground, history, messages, vectors
+from memlite import batches, context, entities, facts, ground, history, lifecycle, messages, scopes, ttls, vectors
 from memlite.sentences import quotes
-from memlite.words import fold
+from memlite.words import digest, fold
 
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
     """Row ids of everything one deletion takes with it; `versions` are earlier texts of the facts.
 
-    names: of a deleted entity.
+    names: of a deleted entity. ttls: of a scope that is emptied. ids: of scopes that are
+    emptied and forgotten, as "user_id=ana".
     """
 
     facts: tuple[int, ...]
@@ -25,6 +26,8 @@ class Deletion:
     messages: tuple[int, ...]
     entities: tuple[int, ...]
     names: tuple[str, ...] = ()
+    ttls: tuple[int, ...] = ()
+    ids: tuple[str, ...] = ()
 
 
 def of_facts(
@@ -84,13 +87,18 @@ def _draws_on(db: apsw.Connection, fact_id: int, message_ids: Collection[int]) -
     )
 
 
-def of_everything(db: apsw.Connection, sql: str, bindings: tuple[object, ...]) -> Deletion:
-    """Every fact and message of a scope. sql, bindings: its condition over the alias `s`."""
+def of_everything(db: apsw.Connection, sql: str, bindings: tuple[object, ...], *, with_ids: bool = False) -> Deletion:
+    """Every fact and message of a scope, and its rules. sql, bindings: its condition over the alias `s`.
+
+    with_ids: the user, agent and run as well.
+    """
     every = facts.in_reach(db, sql, bindings)
     old = set(facts.versions(db, json.dumps(every)))
-    return _with_entities(
+    found = _with_entities(
         db, [id_ for id_ in every if id_ not in old], sorted(old), messages.in_reach(db, sql, bindings)
     )
+    ids = scopes.only_in(db, sql, bindings) if with_ids else ()
+    return replace(found, ttls=tuple(ttls.in_reach(db, sql, bindings)), ids=tuple(ids))
 
 
 def carry_out(db: apsw.Connection, deletion: Deletion, now: int, actor: str) -> None:
@@ -111,23 +119,51 @@ def carry_out(db: apsw.Connection, deletion: Deletion, now: int, actor: str) -> 
         history.blank(db, uid)
         if id_ not in versions:
             history.record(db, "DELETE", uid, scope_id, now, actor=actor)
-    if vectors.identity(db):
-        vectors.delete(db, "fact", fact_ids)
-        vectors.delete(db, "message", deletion.messages)
-        vectors.delete(db, "entity", deletion.entities)
+    vectors.delete(db, "fact", fact_ids)
+    vectors.delete(db, "message", deletion.messages)
+    vectors.delete(db, "entity", deletion.entities)
+    lifecycle.withdraw(db, listed)
     for newer, older in facts.handed_on(db, listed):
         _hand_on(db, newer, older, now, actor)
+    messages.spend(db, listed)
+    batches.forget_answers(db, listed, json.dumps(deletion.messages))
+    aliases = entities.brought_by(db, listed)
     facts.delete(db, listed)
+    entities.settle_aliases(db, aliases)
     messages.delete(db, json.dumps(deletion.messages))
+    ttls.delete(db, deletion.ttls)
+    scopes.forget(db, deletion.ids)
     batches.forget_empty(db, touched)
+
+
+def repeating(db: apsw.Connection, contents: Iterable[str], sql: str, bindings: Sequence[object]) -> list[str]:
+    """The ids of the messages of a scope that repeat any of these messages as `context` writes them."""
+    gone = {digest(content) for content in contents}
+    like = "m.content GLOB '*- *([0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]*'"
+    rows = db.execute(
+        f"SELECT m.uid, m.content FROM messages m JOIN scopes s ON s.id = m.scope_id WHERE {like} AND {sql}",
+        bindings,
+    )
+    return [
+        uid
+        for uid, content in rows
+        if any(
+            digest(said.partition(": ")[2]) in gone
+            for line in content.split("\n")
+            for read in context.recalled(line.strip())
+            for said in read
+        )
+    ]
 
 
 def _hand_on(db: apsw.Connection, newer: int, older: int, now: int, actor: str) -> None:
     """What replaced a deleted fact replaces what that one had replaced."""
     facts.link(db, newer, older, "replaces")
-    sql = "SELECT n.uid, n.batch_id, o.uid, o.scope_id FROM facts n, facts o WHERE n.id = ? AND o.id = ?"
-    by, batch_id, uid, scope_id = next(db.execute(sql, (newer, older)))
-    history.record(db, "SUPERSEDE", uid, scope_id, now, batch_id=batch_id, actor=actor, after={"replaced_by": by})
+    sql = "SELECT n.uid, n.batch_id, o.uid, o.scope_id, o.valid_to FROM facts n, facts o WHERE n.id = ? AND o.id = ?"
+    by, batch_id, uid, scope_id, ended = next(db.execute(sql, (newer, older)))
+    if ended is not None:  # else it was reopened
+        after = {"replaced_by": by, "valid_to": ended}
+        history.record(db, "SUPERSEDE", uid, scope_id, now, batch_id=batch_id, actor=actor, after=after)
 
 
 def _with_entities(

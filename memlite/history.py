@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -10,6 +11,7 @@ import apsw
 
 from memlite import instants
 from memlite.records import Event, Scope
+from memlite.words import fold
 
 Action = Literal["ADD", "CONFIRM", "UPDATE", "SUPERSEDE", "EXPIRE", "ARCHIVE", "RESTORE", "DELETE", "MERGE"]
 
@@ -52,28 +54,55 @@ def of_batch(db: apsw.Connection, batch_id: int) -> list[Event]:
     return _events(db, "e.batch_id = ?", (batch_id,), "ORDER BY e.id")
 
 
-def last_by_undo(db: apsw.Connection, fact_uid: str, action: Action) -> bool:
-    """Whether it was by an undo, and not by hand, that this last happened to a fact."""
-    undoes = db.execute(
-        """
-        SELECT b.undoes FROM events e LEFT JOIN batches b ON b.id = e.batch_id
-        WHERE e.fact_uid = ? AND e.action = ? ORDER BY e.id DESC LIMIT 1
-        """,
-        (fact_uid, action),
+def last_batch(db: apsw.Connection, fact_uid: str, action: Action) -> int | None:
+    """Row id of the batch as part of which this last happened to a fact; None: by hand, or never."""
+    batch_id: int | None = db.execute(
+        "SELECT batch_id FROM events WHERE fact_uid = ? AND action = ? ORDER BY id DESC LIMIT 1", (fact_uid, action)
     ).get
-    return undoes is not None
+    return batch_id
 
 
-def replacements(db: apsw.Connection, fact_uid: str) -> list[tuple[int | None, str]]:
-    """What has replaced a fact: (row id of the batch that said so, id of the fact). An undo only says it again."""
+# The last event by which a fact was reopened by hand: what ended it before does no longer.
+_REOPENED = """
+coalesce((
+  SELECT max(r.id) FROM events r LEFT JOIN batches rb ON rb.id = r.batch_id
+  WHERE r.fact_uid = ?1 AND r.action = 'RESTORE' AND r.before ->> '$.archived_at' IS NULL AND rb.undoes IS NULL), 0)
+"""
+
+
+def replacements(db: apsw.Connection, fact_uid: str) -> list[tuple[int | None, str, int]]:
+    """What has replaced a fact: (row id of the batch that said so, id of the fact, UTC milliseconds until when the fact
+    was true by that). An undo only says it again.
+    """
     rows = db.execute(
-        """
-        SELECT e.batch_id, e.after ->> '$.replaced_by' FROM events e LEFT JOIN batches b ON b.id = e.batch_id
-        WHERE e.fact_uid = ? AND e.action = 'SUPERSEDE' AND e.after IS NOT NULL AND b.undoes IS NULL ORDER BY e.id
+        f"""
+        SELECT e.batch_id, e.after ->> '$.replaced_by', e.after ->> '$.valid_to'
+        FROM events e LEFT JOIN batches b ON b.id = e.batch_id
+        WHERE e.fact_uid = ?1 AND e.action = 'SUPERSEDE' AND e.after ->> '$.replaced_by' IS NOT NULL
+          AND b.undoes IS NULL AND e.id > {_REOPENED}
+        ORDER BY e.id
         """,
         (fact_uid,),
     )
-    return [(batch_id, by) for batch_id, by in rows]
+    return [(batch_id, by, at) for batch_id, by, at in rows]
+
+
+def forget_replacement(db: apsw.Connection, fact_id: int, by: int) -> None:
+    """Take out of a fact's events that another one replaced it (both by row id)."""
+    db.execute(
+        """
+        UPDATE events SET after = NULL
+        WHERE fact_uid = (SELECT uid FROM facts WHERE id = ?) AND action = 'SUPERSEDE'
+          AND after ->> '$.replaced_by' = (SELECT uid FROM facts WHERE id = ?)
+        """,
+        (fact_id, by),
+    )
+
+
+def expired(db: apsw.Connection, fact_uid: str) -> bool:
+    """Whether a fact was closed because its time was over, and not reopened since."""
+    sql = f"SELECT 1 FROM events e WHERE e.fact_uid = ?1 AND e.action = 'EXPIRE' AND e.id > {_REOPENED}"
+    return db.execute(sql, (fact_uid,)).get is not None
 
 
 def batches_saying(db: apsw.Connection, fact_id: int) -> list[int]:
@@ -87,11 +116,74 @@ def sayings(db: apsw.Connection, fact_id: int) -> list[tuple[int, int]]:
         """
         SELECT e.batch_id, coalesce(e.after ->> '$.observed_at', f.observed_at)
         FROM facts f JOIN events e ON e.fact_uid = f.uid
-        WHERE f.id = ? AND e.action IN ('ADD', 'CONFIRM') AND e.batch_id IS NOT NULL ORDER BY e.id
+        WHERE f.id = ? AND e.action IN ('ADD', 'CONFIRM') AND e.batch_id IS NOT NULL AND e.after ->> '$.joined' IS NULL
+        ORDER BY e.id
         """,
         (fact_id,),
     )
     return [(batch_id, int(at)) for batch_id, at in rows]
+
+
+def joined(db: apsw.Connection, fact_id: int) -> list[tuple[int, int]]:
+    """Which facts a fix has joined to this one: (row id of the batch, row id of the fact)."""
+    rows = db.execute(
+        """
+        SELECT e.batch_id, o.id FROM facts f JOIN events e ON e.fact_uid = f.uid
+        JOIN facts o ON o.uid = e.after ->> '$.joined'
+        WHERE f.id = ? AND e.action = 'CONFIRM' ORDER BY e.id
+        """,
+        (fact_id,),
+    )
+    return list(rows)
+
+
+def joined_to(db: apsw.Connection, fact_id: int) -> list[int]:
+    """The row ids of the facts that a fix has joined this one to."""
+    rows = db.execute(
+        """
+        SELECT DISTINCT o.id FROM facts f JOIN events e ON e.fact_uid = f.uid
+        JOIN facts o ON o.uid = e.after ->> '$.merged_into'
+        WHERE f.id = ? AND e.action = 'MERGE'
+        """,
+        (fact_id,),
+    )
+    return [id_ for (id_,) in rows]
+
+
+def merges(db: apsw.Connection, batch_id: int) -> list[Event]:
+    """Every MERGE of a batch, and of what undid it or undid that, oldest first."""
+    line = """
+        e.action = 'MERGE' AND e.batch_id IN (
+          WITH RECURSIVE line(id) AS (VALUES (?) UNION SELECT b.id FROM batches b JOIN line ON b.undoes = line.id)
+          SELECT id FROM line)"""
+    return _events(db, line, (batch_id,), "ORDER BY e.id")
+
+
+def archivings(db: apsw.Connection, fact_uid: str) -> list[tuple[str, int | None]]:
+    """When a fact was archived, and restored, but not by an undo: (action, row id of the batch), in order."""
+    rows = db.execute(
+        """
+        SELECT e.action, e.batch_id FROM events e LEFT JOIN batches b ON b.id = e.batch_id
+        WHERE e.fact_uid = ? AND e.action IN ('ARCHIVE', 'RESTORE') AND b.undoes IS NULL ORDER BY e.id
+        """,
+        (fact_uid,),
+    )
+    return list(rows)
+
+
+def vouched(db: apsw.Connection, fact_id: int) -> list[int]:
+    """When somebody restored a fact by hand, or gave it another text or expiry, in UTC milliseconds."""
+    rows = db.execute(
+        """
+        SELECT e.at FROM facts f JOIN events e ON e.fact_uid = f.uid
+        WHERE f.id = ? AND e.batch_id IS NULL AND (e.action = 'RESTORE' OR e.action = 'UPDATE' AND e.reason = ''
+          AND (e.before ->> '$.text' IS NOT e.after ->> '$.text'
+               OR e.before ->> '$.expires_at' IS NOT e.after ->> '$.expires_at'))
+        ORDER BY e.id
+        """,
+        (fact_id,),
+    )
+    return [at for (at,) in rows]
 
 
 def find(db: apsw.Connection, prefix: str, sql: str, bindings: Sequence[object]) -> list[str]:
@@ -109,6 +201,18 @@ def find(db: apsw.Connection, prefix: str, sql: str, bindings: Sequence[object])
 def blank(db: apsw.Connection, fact_uid: str) -> None:
     """Take the words out of a fact's events; the identifier, the action and the time stay."""
     db.execute("UPDATE events SET before = NULL, after = NULL, reason = '' WHERE fact_uid = ?", (fact_uid,))
+
+
+def forget_reasons(db: apsw.Connection, names: Sequence[str], sql: str, bindings: Sequence[object]) -> int:
+    """Take the reasons of a scope's events away that have any of these normalised names; return how many did."""
+    named = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, names))})(?!\w)")
+    told = db.execute(
+        f"SELECT e.id, e.reason FROM events e JOIN scopes s ON s.id = e.scope_id WHERE e.reason <> '' AND {sql}",
+        bindings,
+    )
+    found = [id_ for id_, reason in told if named.search(fold(reason))]
+    db.executemany("UPDATE events SET reason = '' WHERE id = ?", [(id_,) for id_ in found])
+    return len(found)
 
 
 def _events(db: apsw.Connection, condition: str, bindings: Sequence[object], order: str) -> list[Event]:

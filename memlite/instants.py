@@ -8,6 +8,7 @@ from datetime import date, datetime, timedelta, timezone, tzinfo
 from memlite.errors import InvalidInputError
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+LAST = (datetime.max.replace(tzinfo=timezone.utc) - _EPOCH) // timedelta(milliseconds=1)  # of the calendar
 
 
 def now() -> int:
@@ -36,12 +37,16 @@ def read(value: object, zone: tzinfo | None, name: str) -> tuple[int, int]:
         raise InvalidInputError(f"{name} is a {type(value).__name__}, expected a datetime or ISO 8601 text.")
     try:
         aware = value if value.tzinfo else (value.replace(tzinfo=zone) if zone else value.astimezone())
-        offset = aware.utcoffset() or timedelta()
         milliseconds = (aware - _EPOCH) // timedelta(milliseconds=1)
         _EPOCH + timedelta(milliseconds=milliseconds)  # in UTC it must be inside the calendar as well
-        return milliseconds, int(offset.total_seconds() // 60)
+        return milliseconds, _minutes(aware)
     except (OverflowError, OSError, ValueError) as error:
         raise InvalidInputError(f"{name} is {value!r}, which is outside the years 1 to 9999.") from error
+
+
+def _minutes(aware: datetime) -> int:
+    """Minutes east of UTC. Before zones were of whole minutes rather more, so that a midnight stays in its day."""
+    return -(-(aware.utcoffset() or timedelta()) // timedelta(minutes=1))
 
 
 def local(milliseconds: int, offset: int = 0) -> datetime:
@@ -52,6 +57,20 @@ def local(milliseconds: int, offset: int = 0) -> datetime:
         return instant.astimezone(zone)
     except OverflowError:  # the first or the last hours of the calendar, which another offset leaves
         return instant
+
+
+def beside(milliseconds: int, observed: int, offset: int, zone: tzinfo | None) -> datetime:
+    """A stored instant of what was observed at another one, given with `offset`.
+
+    Where that is the offset of `zone` (None: the machine's) at that time, this one is in the zone as well: in summer it
+    has another offset than in winter.
+    """
+    try:
+        if _minutes(local(observed).astimezone(zone)) == offset:
+            offset = _minutes(local(milliseconds).astimezone(zone))
+    except (OverflowError, OSError, ValueError):  # the ends of the calendar
+        pass
+    return local(milliseconds, offset)
 
 
 def day(milliseconds: int, offset: int = 0) -> date:

@@ -6,7 +6,7 @@ import json
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from typing import Any
@@ -15,6 +15,7 @@ import apsw
 
 from memlite import (
     batches,
+    claims,
     context,
     dates,
     entities,
@@ -25,6 +26,7 @@ from memlite import (
     lifecycle,
     messages,
     scopes,
+    ttls,
     vectors,
     worth,
 )
@@ -48,11 +50,6 @@ from memlite.sentences import clean, quotes
 from memlite.words import digest, fold, match_expression, read_query
 
 KNOWN = 10  # nearest known facts of the root shown to the extractor
-_CORRECTS = re.compile(
-    r"\b(?:not|never|no longer|instead|actually|cancel\w*|call(?:s|ed) off|postponed|moved|rather|wrong|correct\w*|"
-    r"back|again)\b|n't",
-    re.IGNORECASE,
-)
 LEARNT_ROLES = ("user", "assistant")  # system and tool text is stored, never extracted
 
 
@@ -89,6 +86,25 @@ def timed(timings: dict[str, float], step: str) -> Iterator[None]:
         timings[step] = timings.get(step, 0.0) + (time.perf_counter() - start) * 1000
 
 
+def made_by(extractor: Extractor) -> str:
+    """What tells the answers of one model and prompt from those of another."""
+    return f"{extractor.name} {extractor.prompt_version}"
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What the extractor makes of a batch, not stored yet. known, saying: row ids with known facts and messages.
+
+    recalled: row ids of messages, with those of the facts whose lines they repeat.
+    """
+
+    scope: StoredScope
+    candidates: tuple[Candidate, ...]
+    known: tuple[tuple[int, str], ...]
+    saying: tuple[tuple[int, Message], ...]
+    recalled: Mapping[int, Sequence[int]]
+
+
 def learn(
     database: Database,
     semantic: Semantic,
@@ -99,12 +115,42 @@ def learn(
 ) -> Learnt:
     """Extract a claimed batch and store its facts. Raises ModelError or ClaimLostError; then nothing is stored."""
     learnt = Learnt()
+    found = propose(database, semantic, extractor, batch, min_confidence, learnt)
+    with timed(learnt.timings, "embed_facts"):
+        made = embed_candidates(semantic, found.candidates)
+    with timed(learnt.timings, "write"), database.write() as db:
+        if not batches.holds(db, batch.id, worker):
+            raise ClaimLostError
+        store(db, found.scope, batch.id, found.candidates, learnt, made, extractor.name, across_runs=True)
+        step = lifecycle.Step(instants.now(), extractor.name, batch_id=batch.id)
+        _confirm_repeated(db, found.saying, found.known, learnt, step)
+        for id_, repeated in found.recalled.items():
+            for fact_id in repeated:
+                facts.add_sources(db, fact_id, messages.existing(db, [id_]))
+        batches.finish(db, batch.id, made_by(extractor))
+    return learnt
+
+
+def propose(
+    database: Database,
+    semantic: Semantic,
+    extractor: Extractor,
+    batch: batches.Batch,
+    min_confidence: float,
+    learnt: Learnt,
+    *,
+    again: bool = False,
+) -> Proposal:
+    """Extract a batch without storing anything; `learnt` is told what was skipped. again: as if for the first time,
+    without what is known from its own messages and later ones. Raises ModelError.
+    """
     with timed(learnt.timings, "read"):
-        scope, new, window, known = _read_context(database, semantic, batch)
+        scope, new, window, known = _read_context(database, semantic, batch, again)
         with database.read() as db:
             told = {id_: _told(db, scope.root_id, message) for id_, message in new}
     learnt.skipped += [each for tells in told.values() for each in tells.skipped]
-    turns = dict(enumerate(((id_, message) for id_, message in new if told[id_].text), 1))
+    saying = tuple((id_, message) for id_, message in new if told[id_].text)
+    turns = dict(enumerate(saying, 1))
     candidates: list[Candidate] = []
     if turns:
         request = ExtractionRequest(
@@ -120,20 +166,10 @@ def learn(
             kept, skipped = accepted(extraction, request, min_confidence)
             learnt.skipped += skipped
             learnt.notes += extraction.notes
-            candidates += [_candidate(fact, turns, window, known, request, batch, extractor) for fact in kept]
-    with timed(learnt.timings, "embed_facts"):
-        made = embed_candidates(semantic, candidates)
-    with timed(learnt.timings, "write"), database.write() as db:
-        if not batches.holds(db, batch.id, worker):
-            raise ClaimLostError
-        store(db, scope, batch.id, candidates, learnt, made, extractor.name, across_runs=True)
-        saying = [(id_, message) for id_, message in new if told[id_].text]
-        _confirm_repeated(db, saying, known, learnt, lifecycle.Step(instants.now(), extractor.name, batch_id=batch.id))
-        for id_, tells in told.items():
-            for fact_id in tells.facts:
-                facts.add_sources(db, fact_id, messages.existing(db, [id_]))
-        batches.finish(db, batch.id)
-    return learnt
+            user = scope.scope.user_id
+            candidates += [_candidate(fact, turns, window, known, request, batch, extractor, user) for fact in kept]
+    recalled = {id_: tells.facts for id_, tells in told.items()}
+    return Proposal(scope, tuple(candidates), tuple(known), saying, recalled)
 
 
 def _confirm_repeated(
@@ -231,37 +267,54 @@ def store(
     actor: str,
     *,
     across_runs: bool,
+    part_of: int | None = None,
 ) -> None:
     """Write facts, words, vectors, entities, mentions, links and history inside the caller's transaction.
 
     Duplicates are looked for here, where no other writer can come between. across_runs: what another run of
-    the same root already knows is a duplicate too.
+    the same root already knows is a duplicate too. part_of: row id of the batch that undoes it, where that is another.
     """
     now = instants.now()
-    step = lifecycle.Step(now, actor, batch_id=batch_id)
+    step = lifecycle.Step(now, actor, batch_id=batch_id if part_of is None else part_of)
     for candidate in candidates:
         sources = messages.existing(db, candidate.fact.sources)
         if candidate.fact.sources and not sources:
             learnt.skipped.append(Skipped(candidate.fact.text, "its source was deleted meanwhile"))
             continue
         fact = replace(candidate.fact, sources=sources)
-        twin = _living_twin(db, scope, fact, now, batch_id, across_runs)
+        twin, reason = _living_twin(db, scope, fact, now, batch_id, across_runs), "duplicate"
+        if twin is None:
+            root_id = scope.root_id if across_runs else None
+            twin = facts.replaced_twin(db, root_id, scope.id, fact.text, fact.observed_at)
+            reason = "known, and replaced since"
         if twin:
             lifecycle.confirm(db, twin.id, fact.observed_at, fact.sources, step)
-            for other in candidate.replaces:
-                if other != twin.id:
-                    lifecycle.replace(db, other, twin.id, twin.uid, fact, step)
-            learnt.skipped.append(Skipped(fact.text, "duplicate", twin.uid))
+            _replace(db, candidate, twin.id, step)
+            learnt.skipped.append(Skipped(fact.text, reason, twin.uid))
             continue
+        if fact.expires_at is None:
+            ttl = ttls.holding(db, scope, fact.kind)
+            fact = replace(fact, expires_at=facts.expiry(fact.observed_at, ttl), ttl=ttl)
         id_, uid = facts.insert(db, scope.id, batch_id, fact, now)
-        history.record(db, "ADD", uid, scope.id, now, batch_id=batch_id, actor=actor)
+        history.record(db, "ADD", uid, scope.id, now, batch_id=step.batch_id, actor=actor)
         mention(db, scope, id_, fact, made)
         _store_vector(db, scope, id_, fact, made)
-        for other in candidate.replaces:
-            lifecycle.replace(db, other, id_, uid, fact, step)
+        _replace(db, candidate, id_, step)
         for other in candidate.continues:
             facts.link(db, id_, other, "continues")
         learnt.facts.append(id_)
+
+
+def _replace(db: apsw.Connection, candidate: Candidate, fact_id: int, step: lifecycle.Step) -> None:
+    """Put a fact in the place of those it replaces, and of those that replaced them while nobody knew of it."""
+    replaced = dict.fromkeys(candidate.replaces)
+    day = instants.day(candidate.fact.observed_at, candidate.fact.observed_offset)
+    for _, id_, text in facts.followers(db, json.dumps(candidate.replaces)):
+        if claims.may_replace(text, candidate.fact.text, day):
+            replaced[id_] = None
+    for other in replaced:
+        if other != fact_id:
+            lifecycle.replace(db, other, fact_id, step)
 
 
 def mention(db: apsw.Connection, scope: StoredScope, fact_id: int, fact: NewFact, made: Embedded) -> None:
@@ -277,32 +330,42 @@ def mention(db: apsw.Connection, scope: StoredScope, fact_id: int, fact: NewFact
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What an update gives anew; None stays as it is. expires: the new expiry in a tuple of one."""
+    """What an update gives anew; None stays as it is. expires: the new expiry, and the time to live that makes it."""
 
-    text: str | None
-    metadata: str | None
-    kind: str | None
-    expires: tuple[int | None] | None
-    entities: tuple[NamedEntity, ...]  # of the new text
+    text: str | None = None
+    metadata: str | None = None
+    kind: str | None = None
+    expires: tuple[int | None, int | None] | None = None
+    entities: tuple[NamedEntity, ...] = ()  # of the new text
 
 
-def rewrite(db: apsw.Connection, fact_id: int, change: Change, made: Embedded) -> None:
+def rewrite(
+    db: apsw.Connection,
+    fact_id: int,
+    change: Change,
+    made: Embedded,
+    reason: str = "",
+    *,
+    actor: str = "caller",
+    batch_id: int | None = None,
+) -> None:
     """Give a fact new content inside the caller's transaction; its old text stays as a closed version.
 
+    batch_id: row id of the batch that it is a part of, and with which it is undone.
     What the change does not give is read here, where no other writer can come between. Raises
     InvalidInputError when another living fact has the new text.
     """
     now = instants.now()
     uid, scope_id, live, archived_at, *old = next(
         db.execute(
-            "SELECT uid, scope_id, live, archived_at, text, metadata, kind, expires_at FROM facts WHERE id = ?",
+            "SELECT uid, scope_id, live, archived_at, text, metadata, kind, expires_at, ttl FROM facts WHERE id = ?",
             (fact_id,),
         )
     )
     given = (change.text, change.metadata, change.kind)
     text, metadata, kind = (was if new is None else new for new, was in zip(given, old))
-    expires_at = old[3] if change.expires is None else change.expires[0]
-    if [text, metadata, kind, expires_at] == old:
+    expires_at, ttl = change.expires or old[3:]
+    if [text, metadata, kind, expires_at, ttl] == old:
         return
     scope = scopes.fetch(db, scope_id)
     other = facts.twin(db, scope.id, text) if live else None
@@ -310,14 +373,13 @@ def rewrite(db: apsw.Connection, fact_id: int, change: Change, made: Embedded) -
         raise InvalidInputError(f"another fact of this scope, {other.uid}, already says {text!r}; delete one of them.")
     made_by = vectors.identity(db)
     old_vector = vectors.fetch(db, "fact", fact_id) if made_by else None
-    version = facts.rewrite(db, fact_id, now, text=text, metadata=metadata, kind=kind, expires_at=expires_at)
+    version = facts.rewrite(db, fact_id, now, text=text, metadata=metadata, kind=kind, expires_at=expires_at, ttl=ttl)
     if made_by and old_vector is not None:
-        row = vectors.Row(version, old_vector, *keys_of(scope), live=False)
+        row = vectors.Row(version, old_vector, *keys_of(scope), live=False, expires_at=vectors.ends(old[3]))
         vectors.insert(db, "fact", [row], made_by.probes)
         vectors.expire(db, fact_id, expires_at)
     if text != old[0]:
-        if old_vector is not None:
-            vectors.delete(db, "fact", [fact_id])
+        vectors.delete(db, "fact", [fact_id])
         facts.forget_vector(db, fact_id)
         new = NewFact(text, observed_at=0, entities=change.entities, expires_at=expires_at)
         facts.drop_mentions(db, fact_id)
@@ -330,17 +392,69 @@ def rewrite(db: apsw.Connection, fact_id: int, change: Change, made: Embedded) -
         uid,
         scope_id,
         now,
-        actor="caller",
-        before=_content(old),
+        batch_id=batch_id,
+        actor=actor,
+        reason=reason,
+        before=_content(old[:4]),
         after=_content([text, metadata, kind, expires_at]),
     )
+    if not reason and (text, expires_at) != (old[0], old[3]):
+        lifecycle.vouch(db, fact_id, now)
+
+
+def reword(db: apsw.Connection, batch: batches.Batch, step: lifecycle.Step, *, back: bool) -> list[int]:
+    """Give the facts that a batch has rewritten their earlier words again, or no longer; return their row ids.
+
+    One that was changed since then keeps what it says.
+    """
+    reworded = []
+    for event in history.of_batch(db, batch.id):
+        id_ = facts.by_uid(db, event.fact)
+        if event.action != "UPDATE" or id_ is None or not event.before or not event.after:
+            continue
+        was, will = (event.after, event.before) if back else (event.before, event.after)
+        said = db.execute("SELECT text FROM facts WHERE id = ?", (id_,)).get
+        version = facts.version_with(db, id_, will["text"])
+        if said != was["text"] or version is None:
+            continue
+        named = entities.of_facts(db, json.dumps([version])).get(version, ())
+        change = Change(text=will["text"], entities=named)
+        with suppress(InvalidInputError):  # another fact says that by now
+            rewrite(db, id_, change, Embedded({}, {}, b""), step.reason, actor=step.actor, batch_id=step.batch_id)
+            facts.take_origin(db, id_, version)
+            reworded.append(id_)
+    return reworded
+
+
+def apply_ttls(db: apsw.Connection, kind: str, sql: str, bindings: Sequence[object]) -> int:
+    """Let the living facts of a scope (`sql` over the alias `s`) and a kind ("": any) expire by the rules, unless a
+    caller has said when; return how many do so now that did not.
+    """
+    rows = db.execute(
+        f"""
+        SELECT f.id, f.scope_id, f.kind, f.last_confirmed_at, f.ttl FROM facts f JOIN scopes s ON s.id = f.scope_id
+        WHERE f.live = 1 AND (f.expires_at IS NULL OR f.ttl IS NOT NULL) AND ? IN ('', f.kind) AND {sql}
+        """,
+        (kind, *bindings),
+    )
+    held: dict[tuple[int, str], int | None] = {}
+    changed = 0
+    for id_, scope_id, of_kind, said, before in list(rows):
+        if (scope_id, of_kind) not in held:
+            held[scope_id, of_kind] = ttls.holding(db, scopes.fetch(db, scope_id), of_kind)
+        ttl = held[scope_id, of_kind]
+        if ttl != before:
+            change = Change(expires=(facts.expiry(said, ttl), ttl))
+            rewrite(db, id_, change, Embedded({}, {}, b""), "time to live")
+            changed += 1
+    return changed
 
 
 def _store_vector(
     db: apsw.Connection, scope: StoredScope, fact_id: int, fact: NewFact, made: Embedded, *, live: bool = True
 ) -> None:
     if fact.text in made.texts:
-        expires_at = fact.expires_at or vectors.FOREVER
+        expires_at = vectors.ends(fact.expires_at)
         row = vectors.Row(fact_id, made.texts[fact.text], *keys_of(scope), live=live, expires_at=expires_at)
         vectors.insert(db, "fact", [row], made.probes)
 
@@ -383,7 +497,7 @@ def _days(text: str) -> tuple[str, str, str] | None:
 
 
 def _read_context(
-    database: Database, semantic: Semantic, batch: batches.Batch
+    database: Database, semantic: Semantic, batch: batches.Batch, again: bool
 ) -> tuple[StoredScope, list[tuple[int, Message]], list[tuple[int, Message]], list[tuple[int, str]]]:
     """The batch's messages to learn from, the window before them and the nearest known facts of the root.
 
@@ -395,7 +509,8 @@ def _read_context(
         new = [(id_, m) for id_, m in messages.fetch(db, ids).items() if m.role in LEARNT_ROLES]
         shown = messages.window(db, batch.scope_id, ids[0]) if ids else []
         window = [(id_, m) for id_, m in messages.fetch(db, shown).items() if m.role in LEARNT_ROLES]
-        known = facts.fetch(db, _nearest_known(db, semantic, scope, new), {}) if new else {}
+        near = _nearest_known(db, semantic, scope, new) if new else []
+        known = facts.fetch(db, facts.observed_before(db, near, ids) if again else near, {})
     return scope, new, window, [(id_, fact.text) for id_, fact in known.items()]
 
 
@@ -488,6 +603,7 @@ def _candidate(
     request: ExtractionRequest,
     batch: batches.Batch,
     extractor: Extractor,
+    user: str,
 ) -> Candidate:
     cited = [turns[number] for number in fact.sources if number in turns] or list(turns.values())
     last = max((message for _, message in cited), key=lambda message: message.observed_at)
@@ -498,6 +614,7 @@ def _candidate(
     naming = _naming(fact, [message for _, message in cited], shown)
     start, end, precision = _event(fact, request)
     day, speakers = last.observed_at.date(), [message.name or message.role for _, message in shown]
+    users = {name for name in (user, *(message.name for _, message in shown if message.role == "user")) if name}
     replaced = [known[n - 1] for n in fact.replaces if 0 < n <= len(known)]
     new = NewFact(
         text=fact.text,
@@ -518,7 +635,7 @@ def _candidate(
     )
     return Candidate(
         new,
-        replaces=tuple(id_ for id_, text in replaced if may_replace(text, fact.text, day, speakers)),
+        replaces=tuple(id_ for id_, text in replaced if claims.may_replace(text, fact.text, day, speakers, users)),
         continues=tuple(known[n - 1][0] for n in fact.continues if 0 < n <= len(known)),
     )
 
@@ -534,34 +651,12 @@ def _naming(fact: ExtractedFact, cited: Sequence[Message], shown: Sequence[tuple
             yield from [id_ for id_, message in shown if fold(name) in fold(message.content)][-1:]
 
 
-def may_replace(old: str, new: str, day: date, speakers: Sequence[str] = ()) -> bool:
-    """Whether a model's claim that `new` replaces `old` is believable; day: on which the new one was said.
-
-    They share words, three tenths of the old one's at least, the speakers' names apart: of 752 replacements of the
-    training skeletons 94 % do. And what was over by that day has happened, whatever comes after it, unless it is
-    corrected.
-    """
-    mine, theirs = (set(read_query(text).terms) for text in (new, old))
-    if len(mine & theirs) < min(2, len(theirs)):
-        return False
-    names = worth.stems(" ".join(speakers))
-    before = worth.stems(old) - names
-    if 10 * len(worth.stems(new) & before) < 3 * len(before):
-        return False
-    days, _ = dates.absolute(fold(old))
-    return not days or _CORRECTS.search(new) is not None or not all(_is_over(parts, day) for _, parts in days)
-
-
-def _is_over(parts: dates.PartialDate, day: date) -> bool:
-    year, month, number = parts
-    return (year or 9999, month or 12, number or 31) < (day.year, day.month, day.day)
-
-
 def _event(fact: ExtractedFact, request: ExtractionRequest) -> tuple[str | None, str | None, str | None]:
-    """The event's days: a resolved date that was shown keeps its own precision ("last week" is seven days)."""
+    """The event's days: a resolved date that was shown keeps its own precision: "last week" is seven days."""
     for turn in request.messages:
         for resolved in turn.dates:
-            if turn.number in fact.sources and resolved.start != resolved.end and fact.when == resolved.start:
+            told = fact.when in (resolved.start, dates.shown(resolved)) and turn.number in fact.sources
+            if told and resolved.precision != "day":
                 return resolved.start, resolved.end, resolved.precision
     return event_days(fact.when)
 

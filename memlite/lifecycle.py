@@ -9,13 +9,14 @@ import dataclasses
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import apsw
 
-from memlite import batches, facts, history, messages, vectors
+from memlite import batches, entities, facts, history, merging, messages, vectors
 from memlite.batches import Batch
 from memlite.errors import InvalidInputError
-from memlite.facts import NewFact, State
+from memlite.facts import State
 from memlite.records import Event
 
 SAYING = ("ADD", "CONFIRM")  # what a batch says: a new fact, or one that was known
@@ -29,6 +30,7 @@ class Changed:
     restored: list[int] = field(default_factory=list)
     messages_archived: list[int] = field(default_factory=list)
     messages_restored: list[int] = field(default_factory=list)
+    entities: list[str] = field(default_factory=list)  # ids of those that are two again, or one again
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,10 @@ class Step:
     reason: str = ""
     batch_id: int | None = None
 
+    def about(self) -> dict[str, Any]:
+        """What an event says of a step beside its time."""
+        return {"actor": self.actor, "reason": self.reason, "batch_id": self.batch_id}
+
 
 # Said again, replaced and expired.
 
@@ -47,9 +53,23 @@ class Step:
 def confirm(db: apsw.Connection, fact_id: int, observed_at: int, message_ids: Iterable[int], step: Step) -> None:
     """Note that a fact was said again: one more source, a later confirmation, and the batch that says it."""
     facts.confirm(db, fact_id, observed_at, message_ids)
+    _extend(db, fact_id)
     state = facts.state(db, fact_id)
     if state and step.batch_id is not None and step.batch_id not in history.batches_saying(db, fact_id):
         _record(db, "CONFIRM", state.uid, state.scope_id, step, after={"observed_at": observed_at})
+
+
+def vouch(db: apsw.Connection, fact_id: int, now: int) -> None:
+    """Note that somebody holds by hand that a fact is so."""
+    facts.confirm(db, fact_id, now, ())
+    _extend(db, fact_id)
+
+
+def _extend(db: apsw.Connection, fact_id: int) -> None:
+    """Tell the vector index until when a fact counts that has a time to live, since it was said again, or was not."""
+    state = facts.state(db, fact_id)
+    if state and state.ttl is not None:
+        vectors.expire(db, fact_id, state.expires_at)
 
 
 def open_twin(db: apsw.Connection, scope_id: int, text: str, now: int, batch_id: int | None) -> facts.Twin | None:
@@ -62,32 +82,75 @@ def open_twin(db: apsw.Connection, scope_id: int, text: str, now: int, batch_id:
     return None
 
 
-def replace(db: apsw.Connection, old_id: int, new_id: int, new_uid: str, fact: NewFact, step: Step) -> None:
-    """Close the fact that was true before. The older observation is the one that closes, whichever arrived first."""
-    row = db.execute(
-        "SELECT uid, scope_id, live, observed_at, valid_from FROM facts WHERE id = ?", (old_id,)
-    ).fetchone()
-    if row is None:  # deleted while the model ran
+def replace(db: apsw.Connection, old_id: int, new_id: int, step: Step) -> None:
+    """Close the one of two facts that was true before: what was said last the longer ago, whichever arrived first.
+
+    It ends when the other one began, or where that one was known before it, when that was said again.
+    """
+    old, new = (_Observed.read(db, id_) for id_ in (old_id, new_id))
+    if old is None or new is None:  # deleted while the model ran
         return
-    uid, scope_id, live, observed_at, valid_from = row
-    if not live:
-        facts.link(db, new_id, old_id, "replaces")
-        _record(db, "SUPERSEDE", uid, scope_id, step, after={"replaced_by": new_uid})
+    before, after = (new, old) if new.said < old.said else (old, new)
+    ends = after.begins if before.observed <= after.observed else after.said
+    facts.link(db, after.id, before.id, "replaces")
+    if not _stands(db, after.id):  # undone, it ends nothing
         return
-    begins = fact.observed_at if fact.valid_from is None else fact.valid_from
-    closed_id, closed_uid, by, ends = (
-        (new_id, new_uid, uid, valid_from) if fact.observed_at < observed_at else (old_id, uid, new_uid, begins)
-    )
-    facts.link(db, new_id if closed_id == old_id else old_id, closed_id, "replaces")
-    _close(db, closed_id, ends)
-    _record(db, "SUPERSEDE", closed_uid, scope_id, step, after={"replaced_by": by})
+    about = {"replaced_by": after.uid, "valid_to": ends}
+    _record(db, "SUPERSEDE", before.uid, before.scope_id, step, after=about)
+    state = facts.state(db, before.id)
+    if state and (state.valid_to is None or ends < state.valid_to):
+        _close(db, before.id, ends)
+
+
+@dataclass(frozen=True, slots=True)
+class _Observed:
+    """A fact in time, in UTC milliseconds: first and last said, true from then on."""
+
+    id: int
+    uid: str
+    scope_id: int
+    observed: int
+    begins: int
+    said: int
+
+    @classmethod
+    def read(cls, db: apsw.Connection, fact_id: int) -> _Observed | None:
+        sql = "SELECT id, uid, scope_id, observed_at, valid_from FROM facts WHERE id = ?"
+        row = db.execute(sql, (fact_id,)).fetchone()
+        if row is None:
+            return None
+        id_, uid, scope_id, observed, begins = row
+        return cls(id_, uid, scope_id, observed, begins, max(_said_at(db, fact_id), default=observed))
 
 
 def _close(db: apsw.Connection, fact_id: int, valid_to: int) -> None:
     """End a fact's validity, in its row and in the vector index."""
     facts.close(db, fact_id, valid_to)
-    if vectors.identity(db):
-        vectors.set_live(db, fact_id, False)
+    vectors.set_live(db, fact_id, False)
+
+
+def join(db: apsw.Connection, kept_id: int, other_id: int, step: Step) -> None:
+    """Archive a fact that says what another one says; that one takes over its sources, and when it was said."""
+    kept, other = facts.state(db, kept_id), facts.state(db, other_id)
+    assert kept is not None
+    assert other is not None
+    cited = messages.of_facts(db, json.dumps([kept_id, other_id]))
+    new = [id_ for id_ in cited.get(other_id, ()) if id_ not in cited.get(kept_id, ())]
+    about = {"joined": other.uid, "sources": [message.id for message in messages.fetch(db, new).values()]}
+    _record(db, "CONFIRM", kept.uid, kept.scope_id, step, after=about)
+    _record(db, "MERGE", other.uid, other.scope_id, step, after={"merged_into": kept.uid})
+    facts.add_sources(db, kept_id, new)
+    _count_confirmations(db, [kept_id])
+    archive(db, other_id, step)
+
+
+def hide_messages(db: apsw.Connection, ids: Iterable[int], step: Step) -> list[int]:
+    """Hide messages as long as the step's batch is not undone; return the row ids of those that were not hidden."""
+    assert step.batch_id is not None
+    hidden = messages.set_hidden(db, ids, step.now)
+    messages.hide_by(db, step.batch_id, hidden)
+    vectors.delete(db, "message", hidden)
+    return hidden
 
 
 # Archived and restored.
@@ -117,8 +180,12 @@ def restore(db: apsw.Connection, fact_id: int, step: Step) -> int:
     elif before.live and not over:
         return fact_id
     else:
-        after = dataclasses.replace(before, live=True, valid_to=None, expires_at=None if over else before.expires_at)
-    return _bring(db, fact_id, before, after, step)
+        after = dataclasses.replace(before, live=True, valid_to=None)
+        if over:
+            after = dataclasses.replace(after, expires_at=None, ttl=None)
+    brought = _bring(db, fact_id, before, after, step)
+    vouch(db, brought, step.now)
+    return brought
 
 
 def _bring(db: apsw.Connection, fact_id: int, before: State, after: State, step: Step) -> int:
@@ -126,7 +193,7 @@ def _bring(db: apsw.Connection, fact_id: int, before: State, after: State, step:
     text: str = db.execute("SELECT text FROM facts WHERE id = ?", (fact_id,)).get
     twin = open_twin(db, before.scope_id, text, step.now, step.batch_id) if after.live else None
     if twin and twin.id != fact_id:
-        for batch_id, at in history.sayings(db, fact_id):
+        for batch_id, at in _sayings(db, fact_id):
             confirm(db, twin.id, at, (), dataclasses.replace(step, batch_id=batch_id))
         facts.add_sources(db, twin.id, messages.of_facts(db, json.dumps([fact_id])).get(fact_id, ()))
         _record(db, "MERGE", before.uid, before.scope_id, step, after={"merged_into": twin.uid})
@@ -139,8 +206,9 @@ def _bring(db: apsw.Connection, fact_id: int, before: State, after: State, step:
 def _set(db: apsw.Connection, fact_id: int, before: State, after: State) -> None:
     """Write a state, in the row and in the vector index."""
     facts.set_state(db, fact_id, after)
-    if not vectors.identity(db):
-        return
+    if (after.archived_at is None) != (before.archived_at is None):
+        told = [fact_id, *facts.versions(db, json.dumps([fact_id]))]
+        entities.settle_aliases(db, entities.brought_by(db, json.dumps(told)))
     if after.archived_at is not None:
         vectors.delete(db, "fact", [fact_id])
     elif before.archived_at is None:
@@ -170,9 +238,7 @@ def undo(db: apsw.Connection, batch_id: int, now: int, actor: str) -> tuple[Batc
     batch, _, _ = batches.fetch(db, batch_id)
     if by := batches.undone_by(db, batch_id):
         raise InvalidInputError(f"the batch {batch.uid} is undone already; undo {by}, the undo, to bring it back.")
-    first = batch
-    while first.undoes is not None:
-        first = batches.fetch(db, first.undoes)[0]
+    first = batches.first(db, batch_id)
     stood, state = not batches.undone_by(db, first.id), batches.fetch(db, first.id)[1]
     about = json.dumps({"state": state})
     new = batches.insert(db, batch.scope_id, "done", now, kind="undo", metadata=about, undoes=batch_id)
@@ -187,80 +253,189 @@ def undo(db: apsw.Connection, batch_id: int, now: int, actor: str) -> tuple[Batc
 
 
 def _hide(db: apsw.Connection, batch: Batch, step: Step, changed: Changed) -> None:
-    """Hide what nobody but an undone batch has said, and reopen what it replaced."""
+    """Hide what nobody but an undone batch has said, reopen what it replaced, and show what it had hidden."""
     events = history.of_batch(db, batch.id)
-    said = dict.fromkeys(id_ for event, id_ in _with_facts(db, events) if event.action in SAYING)
+    said = _said(db, batch, events)
     changed.archived += [id_ for id_ in said if not _stands(db, id_) and archive(db, id_, step)]
-    for event, id_ in _with_facts(db, events[::-1]):
-        if event.action == "SUPERSEDE":
-            _reopen(db, id_, step, changed)
-    changed.messages_archived += messages.archive(db, batch.id, step.now)
-    if vectors.identity(db):
-        vectors.delete(db, "message", changed.messages_archived)
+    _settle(db, events[::-1], said, step, changed)
+    for event, id_ in _with_facts(db, events):
+        if event.action == "ARCHIVE" and not _put_away(db, event.fact) and _stands(db, id_):
+            _unarchive(db, id_, step, changed)
+        elif event.action == "CONFIRM":
+            facts.drop_sources(db, id_, (event.after or {}).get("sources", ()))
+    changed.entities += merging.split(db, history.merges(db, batch.id))
+    _settle_messages(db, batch, step, changed)
     if batches.fetch(db, batch.id)[1] == "queued":
         batches.set_state(db, batch.id, "stored")
     _count_confirmations(db, said)
 
 
 def _show(db: apsw.Connection, batch: Batch, step: Step, changed: Changed) -> None:
-    """Bring back what the undo of a batch has hidden, and close again what that one had reopened."""
+    """Bring back what the undo of a batch has hidden, and close or hide again what that one had brought back."""
     events = history.of_batch(db, batch.id)
-    said = dict.fromkeys(id_ for event, id_ in _with_facts(db, events) if event.action in SAYING)
-    changed.messages_restored += messages.restore(db, batch.id)
+    said = _said(db, batch, events)
+    _settle_messages(db, batch, step, changed)
     if batches.left_queue(db, batch.id):
         batches.set_state(db, batch.id, "queued")
+    _settle(db, events, said, step, changed)
     for event, id_ in _with_facts(db, events):
-        now = facts.state(db, id_)
-        if event.action == "SUPERSEDE" and now and now.live and history.last_by_undo(db, now.uid, "RESTORE"):
-            by = facts.by_uid(db, str((event.after or {}).get("replaced_by")))
-            begins: int | None = db.execute("SELECT valid_from FROM facts WHERE id = ?", (by,)).get
-            _close(db, id_, step.now if begins is None else begins)
-            _record(db, "SUPERSEDE", now.uid, now.scope_id, step, after=event.after)
+        if event.action == "ARCHIVE" and _put_away(db, event.fact) and archive(db, id_, step):
             changed.archived.append(id_)
+        elif event.action == "CONFIRM":
+            facts.add_sources(db, id_, messages.by_uids(db, (event.after or {}).get("sources", ())))
+    changed.entities += merging.merge_again(db, history.merges(db, batch.id), step.now, **step.about())
     for id_ in said:
         now = facts.state(db, id_)
-        if now and now.archived_at is not None and history.last_by_undo(db, now.uid, "ARCHIVE"):
-            past = now.valid_to is not None and not facts.replacing(db, id_)
-            live = not past and not _is_replaced(db, now.uid)
-            valid_to = None if live else now.valid_to if now.valid_to is not None else step.now
-            then = dataclasses.replace(now, archived_at=None, live=live, valid_to=valid_to)
-            changed.restored.append(_bring(db, id_, now, then, step))
+        if now and not _put_away(db, now.uid) and _stands(db, id_):
+            _unarchive(db, id_, step, changed)
     _count_confirmations(db, said)
 
 
-def _reopen(db: apsw.Connection, fact_id: int, step: Step, changed: Changed) -> None:
-    """Let a replaced fact count again that nothing else has replaced; where it is undone itself, those it replaced."""
-    state = facts.state(db, fact_id)
-    if state is None or _is_replaced(db, state.uid):
+def _said(db: apsw.Connection, batch: Batch, events: Sequence[Event]) -> list[int]:
+    """The facts that a batch says, those learnt from its messages later, and those that one of these was joined to."""
+    said = dict.fromkeys(id_ for event, id_ in _with_facts(db, events) if event.action in SAYING)
+    found = list(said | dict.fromkeys(facts.learnt_from(db, batch.id)))
+    for id_ in found:  # it grows meanwhile
+        found += [kept for kept in history.joined_to(db, id_) if kept not in found]
+    return found
+
+
+def _unarchive(db: apsw.Connection, fact_id: int, step: Step, changed: Changed) -> None:
+    now = facts.state(db, fact_id)
+    if now and now.archived_at is not None:
+        then = dataclasses.replace(now, archived_at=None, live=now.valid_to is None)
+        changed.restored.append(_bring(db, fact_id, now, then, step))
+
+
+def _put_away(db: apsw.Connection, uid: str) -> bool:
+    """Whether a fact was archived by hand, or by a batch that stands, and nobody has restored it since.
+
+    What an undo did says nothing: it follows from which batches stand.
+    """
+    held: set[int | None] = set()
+    for action, batch_id in history.archivings(db, uid):
+        if action == "ARCHIVE":
+            held.add(batch_id)
+        else:
+            held.clear()
+    return any(batch_id is None or not batches.undone_by(db, batch_id) for batch_id in held)
+
+
+def _settle_messages(db: apsw.Connection, batch: Batch, step: Step, changed: Changed) -> None:
+    """Hide what is undone, or hidden by what stands, of a batch's messages and of those it hides; show the rest."""
+    hide: list[int] = []
+    show: list[int] = []
+    for id_, own, hiders in messages.hiding(db, batch.id):
+        hidden = batches.undone_by(db, own) or any(not batches.undone_by(db, each) for each in hiders)
+        (hide if hidden else show).append(id_)
+    changed.messages_restored += messages.set_hidden(db, show, None)
+    changed.messages_archived += messages.set_hidden(db, hide, step.now)
+    vectors.delete(db, "message", changed.messages_archived)
+
+
+def _settle(db: apsw.Connection, events: Sequence[Event], said: Iterable[int], step: Step, changed: Changed) -> None:
+    """After a batch was undone, or is so no longer: end and reopen what it replaced, and what its facts had replaced.
+
+    A fact ends when the first one began that replaced it and stands; of one that is hidden, that one in its place.
+    """
+    waiting = [id_ for event, id_ in _with_facts(db, events) if event.action == "SUPERSEDE"]
+    waiting += facts.all_replaced_by(db, json.dumps(list(said)))
+    seen: set[int] = set()
+    for id_ in waiting:  # it grows meanwhile
+        state = facts.state(db, id_)
+        if state is None or id_ in seen:
+            continue
+        seen.add(id_)
+        if not _stands(db, id_):
+            waiting += facts.all_replaced_by(db, json.dumps([id_]))
+        _end(db, id_, state, step, changed)
+
+
+def _end(db: apsw.Connection, fact_id: int, before: State, step: Step, changed: Changed) -> None:
+    """Let a fact have been true until what stands ended it; where nothing does, it counts again."""
+    begins: int = db.execute("SELECT valid_from FROM facts WHERE id = ?", (fact_id,)).get
+    replaced = _replaced(db, before.uid)
+    ended = [replaced[0]] if replaced else []
+    if before.expires_at is not None and history.expired(db, before.uid):
+        ended.append(before.expires_at)
+    ends = max(begins, min(ended)) if ended else None
+    if ends == before.valid_to:
         return
-    if not _stands(db, fact_id):
-        for older in facts.replaced_by(db, json.dumps([fact_id])).get(fact_id, ()):
-            _reopen(db, older, step, changed)
-    elif state.archived_at is None and not state.live:
-        then = dataclasses.replace(state, live=True, valid_to=None)
-        changed.restored.append(_bring(db, fact_id, state, then, step))
+    after = dataclasses.replace(before, live=ends is None and before.archived_at is None, valid_to=ends)
+    if after.live:
+        changed.restored.append(_bring(db, fact_id, before, after, step))
+        return
+    _set(db, fact_id, before, after)
+    if before.live and replaced:
+        about = {"replaced_by": replaced[1], "valid_to": ends}
+        _record(db, "SUPERSEDE", before.uid, before.scope_id, step, after=about)
+        changed.archived.append(fact_id)
+
+
+def _replaced(db: apsw.Connection, uid: str, seen: frozenset[str] = frozenset()) -> tuple[int, str] | None:
+    """When a fact was replaced first, and by which, as batches say that stand; by a hidden one, what replaced that."""
+    found: list[tuple[int, str] | None] = []
+    for batch_id, by, at in history.replacements(db, uid):
+        id_ = facts.by_uid(db, by)
+        hidden = id_ is not None and not _stands(db, id_)
+        if not hidden and (batch_id is None or not batches.undone_by(db, batch_id)):
+            found.append((at, by))
+        elif hidden and by not in seen:
+            found.append(_replaced(db, by, seen | {uid}))
+    return min(filter(None, found), default=None)
+
+
+def withdraw(db: apsw.Connection, fact_ids: str) -> None:
+    """Before facts are deleted (a JSON array of row ids): what is undone of them has never replaced anything."""
+    for newer, older in facts.replaced_outside(db, fact_ids):
+        if not _stands(db, newer):
+            history.forget_replacement(db, older, newer)
 
 
 def _stands(db: apsw.Connection, fact_id: int) -> bool:
-    """Whether any batch that says a fact is not undone."""
-    saying = history.batches_saying(db, fact_id)
+    """Whether any batch that says a fact is not undone; of one that was learnt later, that of its messages as well."""
+    saying = batches_saying(db, fact_id)
+    home: int | None = db.execute("SELECT batch_id FROM facts WHERE id = ?", (fact_id,)).get
+    if home is not None and home not in saying and batches.undone_by(db, home):
+        return False
     return not saying or any(not batches.undone_by(db, id_) for id_ in saying)
 
 
-def _is_replaced(db: apsw.Connection, uid: str, seen: frozenset[str] = frozenset()) -> bool:
-    """Whether a batch that stands has replaced a fact, or what replaced it."""
-    return any(
-        batch_id is None or not batches.undone_by(db, batch_id) or _is_replaced(db, by, seen | {uid})
-        for batch_id, by in history.replacements(db, uid)
-        if by not in seen | {uid}
-    )
+def sayings(db: apsw.Connection, fact_id: int) -> list[int]:
+    """When a fact was said by the batches that stand, and vouched for by hand, UTC milliseconds."""
+    return _said_at(db, fact_id) + history.vouched(db, fact_id)
+
+
+def _said_at(db: apsw.Connection, fact_id: int) -> list[int]:
+    return [at for batch_id, at in _sayings(db, fact_id) if not batches.undone_by(db, batch_id)]
+
+
+def said_last(db: apsw.Connection, fact_id: int) -> int:
+    """When a fact was last said, by which of two is replaced, in UTC milliseconds."""
+    found = _Observed.read(db, fact_id)
+    assert found is not None
+    return found.said
+
+
+def batches_saying(db: apsw.Connection, fact_id: int) -> set[int]:
+    """The row ids of the batches that say a fact, or one that was joined to it."""
+    return {batch_id for batch_id, _ in _sayings(db, fact_id)}
+
+
+def _sayings(db: apsw.Connection, fact_id: int, seen: frozenset[int] = frozenset()) -> list[tuple[int, int]]:
+    """Which batch said a fact when, or one that a fix which stands has joined to it: (row id, UTC milliseconds)."""
+    said = history.sayings(db, fact_id)
+    for batch_id, other in history.joined(db, fact_id):
+        if other not in seen and not batches.undone_by(db, batch_id):
+            said += _sayings(db, other, seen | {fact_id})
+    return said
 
 
 def _count_confirmations(db: apsw.Connection, fact_ids: Iterable[int]) -> None:
     """Set anew when facts were last said, by the batches that stand."""
     for id_ in fact_ids:
-        said = [at for batch_id, at in history.sayings(db, id_) if not batches.undone_by(db, batch_id)]
-        facts.set_confirmed(db, id_, max(said, default=None))
+        facts.set_confirmed(db, id_, max(sayings(db, id_), default=None))
+        _extend(db, id_)
 
 
 def _with_facts(db: apsw.Connection, events: Sequence[Event]) -> Iterator[tuple[Event, int]]:
@@ -287,9 +462,7 @@ def _record(
         uid,
         scope_id,
         step.now,
-        batch_id=step.batch_id,
-        actor=step.actor,
-        reason=step.reason,
         before=before,
         after=after,
+        **step.about(),
     )

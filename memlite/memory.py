@@ -35,19 +35,24 @@ from memlite import (
     messages,
     prune,
     rank,
+    reextract,
     remembered,
+    repair,
     rerank,
     rewrite,
     scopes,
     search,
+    ttls,
     vectors,
     why,
 )
 from memlite.db import Database
-from memlite.errors import InvalidInputError, ModelError
+from memlite.errors import InvalidInputError, ModelError, ModelMissingError, NotFoundError
 from memlite.learn import Learnt, timed
 from memlite.records import (
     AddResult,
+    Audit,
+    AuditKind,
     Checked,
     Context,
     DeletionPreview,
@@ -56,6 +61,8 @@ from memlite.records import (
     Event,
     Extractor,
     Fact,
+    Finding,
+    Fixed,
     Hits,
     Message,
     NamedEntity,
@@ -63,9 +70,12 @@ from memlite.records import (
     Pruned,
     Queued,
     Receipt,
+    Reextracted,
+    Repaired,
     Scope,
     Skipped,
     Stats,
+    Ttl,
     Undone,
     Why,
     WorkResult,
@@ -76,6 +86,7 @@ from memlite.words import digest, fold, read_query
 
 if TYPE_CHECKING:
     from memlite import embed, extract
+    from memlite.audit.findings import Found
 
 Instant = datetime | date | str
 Place = tuple[str, tuple[int, ...]]  # a condition over the scopes alias `s`, and its bindings
@@ -88,7 +99,8 @@ _SWITCHED_OFF = (
     "extraction is switched off (extractor=False, or MEMLITE_EXTRACTOR=off in the environment); switched on, "
     "`memlite work` learns from what is queued"
 )
-HIDDEN = ", and hidden, for its add was undone; `memlite undo` of that undo brings it back"
+HIDDEN = ", and hidden, for its add was undone, or by a fix of an audit; `memlite undo` of that brings it back"
+_RERANKED = "the reranker orders the hits by its own scores; half_life told only which of them it reads"
 _EXTRACT = ("now", "later", "never")
 _NO_VECTORS = "this file has no vectors yet, so nothing is found by meaning; `memlite work` makes them"
 
@@ -277,7 +289,7 @@ class Memory:
             text=text,
             metadata=None if metadata is None else filters.check_metadata(metadata),
             kind=None if kind is None else arguments.text("kind", kind),
-            expires=None if expires_at is ... else (expires[0] if expires else None,),
+            expires=None if expires_at is ... else (expires[0] if expires else None, None),
             entities=() if text is None else _names_in(text, before.entities),
         )
         new = facts.NewFact(text or before.text, observed_at=0, entities=change.entities)
@@ -287,6 +299,33 @@ class Memory:
             learn.rewrite(db, row_id, change, made)
         with self._database.read() as db:
             return self._facts(db, [row_id])[0]
+
+    def set_ttl(
+        self,
+        ttl: timedelta | float | None,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        kind: str | None = None,
+        existing: bool = False,
+    ) -> int:
+        """Say how long facts count that are stored from now on, learnt and remembered ones, after they were last said.
+
+        ttl: a timedelta or days, None takes the rule away. It is for the facts of every scope that has these ids, and
+        of this kind; what is not given, it is for all. Of several rules the one with more ids holds, then the one for
+        the kind, then the shorter one, and above all an `expires_at` that a caller gives. A fact that is said again
+        counts for so long from then on. existing: also for facts that are stored already, but for those whose expiry
+        was given; returns how many of them it changes. Raises InvalidInputError.
+        """
+        given = any(each is not None for each in (user_id, agent_id, run_id))
+        scope = self._ids(user_id, agent_id, run_id) if given else self._bound
+        name = arguments.text("kind", kind)
+        milliseconds = None if ttl is None else arguments.duration("ttl", ttl)
+        with self._database.write() as db:
+            ttls.put(db, scopes.intern(db, scope).id if scope else None, name, milliseconds)
+            place = _within(scopes.reach(db, scope)) if scope else ("1", ())
+            return learn.apply_ttls(db, name, *place) if existing else 0
 
     def work(self, limit: int | None = None, progress: Callable[[str], None] | None = None) -> WorkResult:
         """Drain the queue: extract every waiting batch once, oldest first, then embed what has no vector.
@@ -298,7 +337,7 @@ class Memory:
         done = found = skipped = 0
         failures: list[str] = []
         tried: list[int] = []
-        made = sum(self._semantic.catch_up(kind) for kind in vectors.KINDS)
+        made = self._semantic.complete()
         while self._extractor is not None and (limit is None or len(tried) < limit):
             worker = batches.worker_name()
             batch = self._claim(worker, leave=tried)
@@ -315,20 +354,95 @@ class Memory:
             else:
                 done, found, skipped = done + 1, found + len(learnt.facts), skipped + len(learnt.skipped)
             tell(f"batch {len(tried)}: {error or f'{len(learnt.facts)} fact(s)'}")
-        made += sum(self._semantic.catch_up(kind) for kind in vectors.KINDS)
+        made += self._semantic.complete()
         with self._database.read() as db:
             waiting = batches.queued(db, *self._place(db))
         return WorkResult(done, found, skipped, made, len(waiting), tuple(failures), self._notes(bool(waiting)))
 
     def reembed(self, progress: Callable[[int], None] | None = None) -> int:
-        """Make all vectors of the file anew with this embedder; return how many. Words answer meanwhile."""
+        """Make all vectors of the file anew with this embedder; return how many.
+
+        Those that are there answer meanwhile, for whoever has their embedder, until the new ones take their place at
+        once. Stopped half way, the next call goes on. progress is told how many are made.
+        """
         self._whole_file("reembed")
         return self._semantic.rebuild(progress)
 
+    def rollback_reembed(self) -> str:
+        """Let the vectors answer again that the last `reembed` replaced; return the name of their embedder.
+
+        What was stored since then gets its vector from that embedder, by `work`. Called again, it goes forward again.
+        Raises InvalidInputError where there are none: `compact` gives their space back.
+        """
+        self._whole_file("rollback_reembed")
+        return self._semantic.roll_back()
+
+    def reextract(self, limit: int | None = None, progress: Callable[[str], None] | None = None) -> Reextracted:
+        """Learn again from all messages that were learnt from by another model or prompt than the one that is here.
+
+        What counts goes on counting until every batch has been extracted; then the facts change in one transaction:
+        in other words under the same id, new ones, and archived those that are not found again. What was replaced,
+        archived, undone, changed by hand or deleted stays so. Stopped half way, or after `limit` batches, the next
+        call goes on. `undo` of each of the result's batches takes it back.
+        Raises ModelMissingError where there is no extractor.
+        """
+        if self._extractor is None:
+            raise ModelMissingError(self._extraction_off)
+        count = None if limit is None else arguments.count("limit", limit)
+        with self._database.read() as db:
+            place = self._place(db)
+        done = reextract.run(
+            self._database,
+            self._semantic,
+            self._extractor,
+            place,
+            self._min_confidence,
+            count,
+            progress or (lambda line: None),
+        )
+        self._semantic.catch_up("fact", done.changes.changed)
+        with self._database.read() as db:
+            changes = done.changes
+            return Reextracted(
+                batches=tuple(each.uid for each in changes.batches),
+                extracted=done.extracted,
+                waiting=done.waiting,
+                added=tuple(self._facts(db, changes.added)),
+                changed=tuple(self._facts(db, changes.changed)),
+                archived=tuple(self._facts(db, changes.archived)),
+                kept=changes.kept,
+                failures=tuple(done.failures),
+                notes=self._notes(False),
+            )
+
     def compact(self) -> None:
-        """Rebuild the word indexes, in the format SQLite before 3.42 reads as well, and give free space back."""
+        """Rebuild the word indexes, in the format SQLite before 3.42 reads as well, and give free space back.
+
+        The vectors that the last `reembed` replaced go.
+        """
         self._whole_file("compact")
+        with self._database.write() as db:
+            vectors.drop(db, "previous")
         self._database.compact()
+
+    def repair(self, *, dry_run: bool = False, progress: Callable[[str], None] | None = None) -> Repaired:
+        """Make anew what is derived and out of step with facts and messages: words, vectors, flags, references to rows
+        that are gone. What people said is never changed.
+
+        dry_run: only look. progress: told each step. Stopped half way, the next call does the rest. Raises FileError
+        where the pages of the file are damaged, and leaves it as it is.
+        """
+        self._whole_file("repair")
+        found = repair.look(self._database)
+        if dry_run:
+            return Repaired(found, found, 0, self._notes(False))
+        repair.mend(self._database, progress or (lambda line: None))
+        made, notes = 0, self._notes(False)
+        try:
+            made = self._semantic.complete()
+        except ModelError as error:  # all else is mended, and words answer meanwhile
+            notes += (str(error),)
+        return Repaired(found, repair.look(self._database), made, notes)
 
     def archive(self, id: str, *, reason: str | None = None) -> Fact:
         """Hide a fact from every search, and its messages where they say nothing else; `restore` brings it back.
@@ -358,7 +472,7 @@ class Memory:
             return self._facts(db, [row_id])[0]
 
     def undo(self, batch: str) -> Undone:
-        """Undo everything one `add` or `remember` wrote; its result names the batch. An undo can be undone as well.
+        """Undo everything one `add`, `remember` or `fix` wrote; its result names the batch. An undo can be undone too.
 
         What the batch added is hidden, its messages too; what it replaced counts again, unless something newer has
         replaced it. What was deleted stays deleted. Raises NotFoundError, and InvalidInputError where it is undone
@@ -368,10 +482,13 @@ class Memory:
             found = ids.find(db, "batches", arguments.id_prefix(batch), *self._place(db))
             row_id, uid = arguments.only(batch, "batch", found)
             new, changed = lifecycle.undo(db, row_id, instants.now(), "caller")
+            step = lifecycle.Step(instants.now(), "caller", f"undo of {uid}", new.id)
+            changed.restored += learn.reword(db, batches.first(db, row_id), step, back=not batches.stands(db, row_id))
         notes = self._notes(False)
         try:
             self._semantic.catch_up("fact", changed.restored)
             self._semantic.catch_up("message", changed.messages_restored)
+            self._semantic.catch_up("entity")
         except ModelError as error:  # what came back is found by its words; `work` makes the vectors
             notes += (str(error),)
         with self._database.read() as db:
@@ -383,6 +500,7 @@ class Memory:
                 messages_archived=tuple(m.id for m in messages.fetch(db, changed.messages_archived).values()),
                 messages_restored=tuple(m.id for m in messages.fetch(db, changed.messages_restored).values()),
                 notes=notes,
+                entities=tuple(changed.entities),
             )
 
     def delete(self, id: str, *, keep_messages: bool = False) -> Receipt:
@@ -420,15 +538,16 @@ class Memory:
         run_id: str | None = None,
         everything: bool = False,
     ) -> Receipt:
-        """Delete every fact and message of a scope for good, the queued ones too.
+        """Delete every fact and message of a scope for good, the queued ones too, and the rules of `set_ttl` for it.
 
-        everything: of the whole file, or of the scope that this handle is bound to, and no ids.
+        everything: of the whole file, or of the scope that this handle is bound to, and no ids; the users, agents and
+        runs are then forgotten as well. Of a scope that is named the ids stay, for its history.
         """
         given = any(each is not None for each in (user_id, agent_id, run_id))
         if everything and given:
             raise InvalidInputError("everything=True takes no ids: it is the whole file, or all that this handle sees.")
         scope = None if everything else self._ids(user_id, agent_id, run_id)
-        return self._forget(lambda db: forget.of_everything(db, *self._all_of(db, scope)))
+        return self._forget(lambda db: forget.of_everything(db, *self._all_of(db, scope), with_ids=everything))
 
     def _all_of(self, db: apsw.Connection, scope: Scope | None) -> Place:
         return self._place(db) if scope is None else _within(scopes.reach(db, scope))
@@ -477,6 +596,82 @@ class Memory:
         receipt = None if gone is None else self._receipt(gone)
         return Pruned(shown.facts, shown.messages, ids, receipt)
 
+    def audit(
+        self,
+        kinds: str | Collection[str] | None = None,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+    ) -> Audit:
+        """What is wrong with a scope, or with the whole file, as far as rules can tell. Nothing is changed.
+
+        kinds: any of "near-duplicates" (current facts of one root that say the same), "contradictions" (of which only
+        one can be so), "sourceless" (learnt, with no message left), "restated" (learnt from a system message, or from
+        what memlite had recalled), "orphans" (rows that have lost what they belong to; of the whole file only),
+        "entities" (that look like one), "vectors" (missing, out of step or of another model) and "secrets" (keys, card
+        numbers, passwords); None is all. Entities belong to a user and agent, and are left out for one run of these.
+        Raises InvalidInputError.
+        """
+        chosen, scope = self._audited(kinds, user_id, agent_id, run_id)
+        found = self._look(chosen, scope)
+        return Audit(tuple(each.finding for each in found), chosen, self._notes(False) if "vectors" in chosen else ())
+
+    def preview_fix(
+        self,
+        what: str | Finding | Collection[str | Finding],
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+    ) -> tuple[Finding, ...]:
+        """The findings that `fix` would put right. Raises InvalidInputError and NotFoundError."""
+        _, scope = self._audited(None, user_id, agent_id, run_id)
+        return tuple(each.finding for each in self._chosen(what, scope))
+
+    def fix(
+        self,
+        what: str | Finding | Collection[str | Finding],
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+    ) -> Fixed:
+        """Put right what `audit` finds: all of a kind, or single findings, by their ids or as they are.
+
+        Each finding says in `fix` what is done. Facts and messages are archived or replaced, never deleted, and
+        entities are merged only where they are asked for here; `undo` of each of the result's batches takes it back.
+        What is derived, orphans and vectors, is made anew. Raises InvalidInputError and NotFoundError.
+        """
+        from memlite.audit import fixes  # here, as in `_look`
+
+        _, scope = self._audited(None, user_id, agent_id, run_id)
+        return fixes.put_right(self._database, self._semantic, self._chosen(what, scope), scope)
+
+    def _look(self, kinds: Sequence[AuditKind], scope: Scope | None) -> list[Found]:
+        from memlite import audit  # here, for its rules take as long to compile as all else takes to import
+
+        return audit.look(self._database, self._semantic, kinds, scope)
+
+    def _chosen(self, what: str | Finding | Collection[str | Finding], scope: Scope | None) -> list[Found]:
+        """The findings of a scope that a fix is asked for."""
+        kinds, wanted = arguments.fixes(what)
+        asked = arguments.kinds(kinds or None, of_scope=scope is not None)
+        found = self._look(arguments.kinds(None, of_scope=scope is not None) if wanted else asked, scope)
+        ids_ = [(number, each.finding.id) for number, each in enumerate(found)]
+        named = {
+            arguments.only(id_, "finding", [each for each in ids_ if each[1].startswith(id_)])[0] for id_ in wanted
+        }
+        return [each for number, each in enumerate(found) if each.finding.kind in kinds or number in named]
+
+    def _audited(
+        self, kinds: object, user_id: str | None, agent_id: str | None, run_id: str | None
+    ) -> tuple[tuple[AuditKind, ...], Scope | None]:
+        """The kinds to look for, and where: in a scope, or in the whole file."""
+        given = any(each is not None for each in (user_id, agent_id, run_id))
+        scope = self._ids(user_id, agent_id, run_id) if given else self._bound
+        return arguments.kinds(kinds, of_scope=scope is not None), scope
+
     # -- reading ---------------------------------------------------------------------------------
 
     def search(
@@ -493,6 +688,7 @@ class Memory:
         past: bool | None = None,
         as_of: Instant | None = None,
         known_at: Instant | None = None,
+        half_life: timedelta | float | None = None,
     ) -> Hits:
         """The current facts and messages that answer a query, best first. Any text is a legal query.
 
@@ -502,20 +698,24 @@ class Memory:
         that say only such; None: where the query asks for what was ("used to", "before"). as_of: what was true and
         said at this instant, instead of now; a naive one is in the time zone of this Memory. known_at: what memlite
         took for true at this instant, in the words that it had then; what was archived or deleted since is not shown.
-        Raises InvalidInputError.
+        half_life: a timedelta or days in which the odds of a hit halve since it was last said, at most five times (see
+        `rank.HALVINGS`); a text that is the query scores 1 all the same. As of another time it is the age that it had
+        then. Raises InvalidInputError.
         """
         kinds = arguments.included(include)
         count = arguments.count("limit", limit)
-        when: dict[str, Any] = {"past": past, "as_of": as_of, "known_at": known_at}
+        when: dict[str, Any] = {"past": past, "as_of": as_of, "known_at": known_at, "half_life": half_life}
         with self._asked(query, self._ids(user_id, agent_id, run_id), filters, **when) as (db, asked):
             if asked is None:
                 return Hits((), self._notes(False))
             most = max(count, rerank.POOL) if self._reranker else count
             found, evidence = search.find(db, asked, kinds, most, explain)
             floor = rank.floor(vectors=asked.vector is not None)
+        notes = self._notes(False)
         if self._reranker:
             found = rerank.reranked(self._reranker, query, found)[:count]
-        return Hits(tuple(found), self._notes(False), evidence, floor)
+            notes += (_RERANKED,) if half_life is not None else ()
+        return Hits(tuple(found), notes, evidence, floor)
 
     def context(
         self,
@@ -527,18 +727,26 @@ class Memory:
         max_tokens: int = 1000,
         filters: Mapping[str, Any] | None = None,
         floor: float | None = None,
+        half_life: timedelta | float | None = None,
     ) -> Context:
         """The best hits of a query as lines for a prompt, and nothing where nothing answers it.
 
         Each line is a fact or message with its day; behind a fact, if there is room, what was said. max_tokens: at
         most so many, 1 to 1,000,000, by an estimate that counts high. floor: the evidence asked for, in [0, 1], instead
-        of the fitted one; 0 returns whatever was found. What is remembered is data: show it to a model as such, not as
-        instructions. Raises InvalidInputError.
+        of the fitted one; 0 returns whatever was found. half_life: as in `search`; it orders the lines, and what is old
+        clears the floor as well. What is remembered is data: show it to a model as such, not as instructions. Raises
+        InvalidInputError.
         """
         room = arguments.count("max_tokens", max_tokens, arguments.MOST_TOKENS)
         least = None if floor is None else arguments.probability("floor", floor)
         hits = self.search(
-            query, user_id=user_id, agent_id=agent_id, run_id=run_id, limit=context.MOST_HITS, filters=filters
+            query,
+            user_id=user_id,
+            agent_id=agent_id,
+            run_id=run_id,
+            limit=context.MOST_HITS,
+            filters=filters,
+            half_life=half_life,
         )
         least = hits.floor if least is None else least
         lines, shown = context.pack(hits if hits.evidence >= least else (), room)
@@ -559,6 +767,7 @@ class Memory:
         past: bool | None = None,
         as_of: Instant | None = None,
         known_at: Instant | None = None,
+        half_life: timedelta | float | None = None,
     ) -> Why:
         """Why a fact or message does or does not come back when `search` is asked so, and what to do to see it.
 
@@ -568,7 +777,7 @@ class Memory:
         kinds = arguments.included(include)
         count = arguments.count("limit", limit)
         scope = self._ids(user_id, agent_id, run_id)
-        when: dict[str, Any] = {"past": past, "as_of": as_of, "known_at": known_at}
+        when: dict[str, Any] = {"past": past, "as_of": as_of, "known_at": known_at, "half_life": half_life}
         with self._asked(query, scope, filters, writes=False, **when) as (db, asked):
             no_vector = self._semantic.note or ("" if vectors.identity(db) else _NO_VECTORS)
             given = why.Given(query, scope, kinds, count, no_vector)
@@ -593,6 +802,7 @@ class Memory:
         past: bool | None = None,
         as_of: Instant | None = None,
         known_at: Instant | None = None,
+        half_life: timedelta | float | None = None,
     ) -> Iterator[tuple[apsw.Connection, Asked | None]]:
         """A query made ready, and the file at one moment; None where nobody has ever used the scope.
 
@@ -606,6 +816,7 @@ class Memory:
                 "took for true then, past everything."
             )
         then, known = self._instant(as_of, "as_of"), self._instant(known_at, "known_at")
+        fading = None if half_life is None else arguments.duration("half_life", half_life)
         sql, bindings = _compile(conditions)
         read = read_query(query)
         more = rewrite.more_words(self._rewriter, query) if self._rewriter and query.strip() else ""
@@ -617,6 +828,7 @@ class Memory:
             if reach is None or entity_reach is None:
                 yield db, None
                 return
+            asks_for_past = search.asks_for_past(read.text[:2000])
             yield (
                 db,
                 Asked(
@@ -630,10 +842,18 @@ class Memory:
                     now=instants.now(),
                     as_of=then[0] if then else None,
                     known_at=known[0] if known else None,
-                    past=search.asks_for_past(read.text[:2000]) if past is None else past,
-                    periods=dates.spans(read.text[:2000], instants.local(instants.now()).astimezone()),
+                    half_life=fading,
+                    past=asks_for_past if past is None else past,
+                    current_first=bool(past) and not asks_for_past,
+                    periods=dates.spans(read.text[:2000], instants.local(instants.now()).astimezone(self._zone)),
+                    zone=self._zone,
                 ),
             )
+
+    def ttls(self) -> list[Ttl]:
+        """The rules of `set_ttl`, the widest first; of a bound scope, those that were set within it."""
+        with self._database.read() as db:
+            return ttls.fetch(db, ttls.in_reach(db, *self._place(db)))
 
     def get(self, id: str) -> Fact | Message:
         """A fact or message by its id, or the beginning of it where that is unique. Raises NotFoundError."""
@@ -730,7 +950,11 @@ class Memory:
         return Diff(
             tuple(read[id_] for id_ in read if id_ in now and id_ not in updated.values()),
             tuple(read[id_] for id_ in read if id_ not in now and id_ not in updated),
-            tuple((read[old], read[owner]) for old, owner in updated.items() if owner is not None),
+            tuple(
+                (read[old], read[owner])
+                for old, owner in updated.items()
+                if owner is not None and _says(read[old]) != _says(read[owner])
+            ),
         )
 
     def entities(
@@ -933,8 +1157,12 @@ class Memory:
         )
 
     def _forget(self, plan: Callable[[apsw.Connection], forget.Deletion]) -> Receipt:
-        with self._database.write() as db:
-            gone = self._carry_out(db, plan(db), "caller")
+        try:
+            with self._database.write() as db:
+                gone = self._carry_out(db, plan(db), "caller")
+        except NotFoundError:
+            self._database.truncate_wal()  # a deletion that was killed may have left its bytes there
+            raise
         return self._receipt(gone)
 
     def _carry_out(self, db: apsw.Connection, deletion: forget.Deletion, actor: str) -> _Gone:
@@ -944,11 +1172,17 @@ class Memory:
         forget.carry_out(db, deletion, instants.now(), actor)
         after = erasure.left(db, erased)
         checked = tuple(Checked(name, before[name], after[name]) for name in before)
-        notes: tuple[str, ...] = ()
-        if deletion.names and (named := messages.naming(db, deletion.names, *self._place(db))):
-            names = ", ".join(deletion.names)
-            notes = (f"{named} message(s) still have the name {names}; `memlite delete --query` shows them",)
-        return _Gone(shown, deletion, erased, checked, notes)
+        return _Gone(shown, deletion, erased, checked, tuple(self._left(db, deletion, erased)))
+
+    def _left(self, db: apsw.Connection, deletion: forget.Deletion, erased: erasure.Erased) -> Iterator[str]:
+        """What a deletion leaves that has something of it, for nothing may go that is about something else."""
+        place, names = self._place(db), ", ".join(deletion.names)
+        if names and (named := messages.naming(db, deletion.names, *place)):
+            yield f"{named} message(s) still have the name {names}; `memlite delete --query` shows them"
+        if names and (told := history.forget_reasons(db, deletion.names, *place)):
+            yield f"{told} reason(s) in the history had the name {names} and were taken out"
+        if erased.message_texts and (again := forget.repeating(db, erased.message_texts.values(), *place)):
+            yield f"{len(again)} message(s) repeat what was deleted, as `context` showed it: {', '.join(again)}"
 
     def _receipt(self, gone: _Gone) -> Receipt:
         """Empty the write-ahead log, search the bytes for what was erased, and say what went."""
@@ -958,13 +1192,13 @@ class Memory:
             if truncated
             else (
                 "another process reads the file, so its write-ahead log still holds the deleted bytes; "
-                "they go when it closes, or with `memlite doctor --compact`",
+                "they go when all have closed it, or with `memlite doctor --compact`",
             )
         )
         wanted = erasure.pieces(gone.erased.texts)
         checked = gone.checked
-        for name, path in (("file", self.path), ("log", self.path.with_name(self.path.name + "-wal"))):
-            found = erasure.in_file(path, wanted)
+        for name, ending in (("file", ""), ("log", "-wal"), ("journal", "-journal")):
+            found = erasure.in_file(self.path.with_name(self.path.name + ending), wanted)
             with self._database.read() as db:
                 checked += (Checked(name, None, len(erasure.unexplained(db, found))),)
         return Receipt(
@@ -979,7 +1213,9 @@ class Memory:
 
     def _preview(self, db: apsw.Connection, deletion: forget.Deletion) -> DeletionPreview:
         return DeletionPreview(
-            tuple(self._facts(db, deletion.facts)), tuple(messages.fetch(db, deletion.messages).values())
+            tuple(self._facts(db, deletion.facts)),
+            tuple(messages.fetch(db, deletion.messages).values()),
+            tuple(ttls.fetch(db, deletion.ttls)),
         )
 
     def _deletion(self, db: apsw.Connection, id: str, keep_messages: bool) -> forget.Deletion:
@@ -1025,7 +1261,7 @@ class Memory:
 
     def _facts(self, db: apsw.Connection, ids: Sequence[int]) -> list[Fact]:
         named = entities.of_facts(db, json.dumps(list(ids)))
-        return list(facts.fetch(db, ids, named, *self._place(db)).values())
+        return list(facts.fetch(db, ids, named, *self._place(db), self._zone).values())
 
     def _instant(self, value: object, name: str) -> tuple[int, int] | None:
         return None if value is None else instants.read(value, self._zone, name)
@@ -1059,6 +1295,11 @@ def _open_extractor(choice: extract.Choice, n_threads: int) -> Extractor | None:
 def _within(reach: scopes.Reach | None) -> Place:
     """A scope's condition; one that nothing was ever written to admits no row."""
     return (reach.sql, reach.bindings) if reach else ("0", ())
+
+
+def _says(fact: Fact) -> tuple[str, str, Mapping[str, Any]]:
+    """What a fact says, apart from how long it counts."""
+    return fact.text, fact.kind, fact.metadata
 
 
 def _names_in(text: str, before: Sequence[NamedEntity]) -> tuple[NamedEntity, ...]:

@@ -94,8 +94,9 @@ def by_caller_id(db: apsw.Connection, scope_id: int, caller_id: str) -> tuple[st
 
 
 def of_batch(db: apsw.Connection, batch_id: int) -> list[int]:
-    """The row ids of a batch's messages, in the order they were said."""
-    return [id_ for (id_,) in db.execute("SELECT id FROM messages WHERE batch_id = ? ORDER BY id", (batch_id,))]
+    """The row ids of a batch's messages that nothing hides, in the order they were said."""
+    rows = db.execute("SELECT id FROM messages WHERE batch_id = ? AND archived_at IS NULL ORDER BY id", (batch_id,))
+    return [id_ for (id_,) in rows]
 
 
 def with_text(db: apsw.Connection, root_id: int, speaker: str, text: str) -> str | None:
@@ -208,30 +209,75 @@ def existing(db: apsw.Connection, ids: Iterable[int]) -> tuple[int, ...]:
     return tuple(id_ for (id_,) in rows)
 
 
+def visible_of(db: apsw.Connection, ids: Iterable[int]) -> list[int]:
+    """Those of the row ids whose messages are there and not hidden."""
+    sql = "SELECT id FROM messages WHERE id IN (SELECT value FROM json_each(?)) AND archived_at IS NULL ORDER BY id"
+    return [id_ for (id_,) in db.execute(sql, (json.dumps(list(ids)),))]
+
+
+def by_uids(db: apsw.Connection, uids: Iterable[str]) -> list[int]:
+    """The row ids of those of the messages with these ids that are still there."""
+    sql = "SELECT id FROM messages WHERE uid IN (SELECT value FROM json_each(?))"
+    return [id_ for (id_,) in db.execute(sql, (json.dumps(list(uids)),))]
+
+
+def spend(db: apsw.Connection, fact_ids: str) -> None:
+    """Note that facts learnt from messages that stay are deleted: such a fact must not be learnt from them again."""
+    db.execute(
+        """
+        UPDATE messages SET spent = 1
+        WHERE id IN (SELECT message_id FROM sources WHERE fact_id IN (SELECT value FROM json_each(?)))
+        """,
+        (fact_ids,),
+    )
+
+
+def spent(db: apsw.Connection, ids: Iterable[int]) -> bool:
+    """Whether a fact learnt from any of these messages was deleted."""
+    sql = "SELECT 1 FROM messages WHERE id IN (SELECT value FROM json_each(?)) AND spent = 1"
+    return db.execute(sql, (json.dumps(list(ids)),)).get is not None
+
+
 def in_reach(db: apsw.Connection, sql: str, bindings: Sequence[object]) -> list[int]:
     """The row ids of all messages of a scope."""
     rows = db.execute(f"SELECT m.id FROM messages m JOIN scopes s ON s.id = m.scope_id WHERE {sql}", bindings)
     return [id_ for (id_,) in rows]
 
 
-def archive(db: apsw.Connection, batch_id: int, now: int) -> list[int]:
-    """Hide the messages of a batch from search and from the window; return their row ids."""
+def set_hidden(db: apsw.Connection, ids: Iterable[int], at: int | None) -> list[int]:
+    """Hide messages from search and from the window since a time, or show them again (None).
+
+    Returns the row ids of those that this changes. They have no vectors then.
+    """
     rows = db.execute(
         """
-        UPDATE messages SET archived_at = ?, embedded = 0 WHERE batch_id = ? AND archived_at IS NULL RETURNING id
+        UPDATE messages SET archived_at = ?1, embedded = 0
+        WHERE id IN (SELECT value FROM json_each(?2)) AND (archived_at IS NULL) = (?1 IS NOT NULL) RETURNING id
         """,
-        (now, batch_id),
+        (at, json.dumps(list(ids))),
     )
     return [id_ for (id_,) in rows]
 
 
-def restore(db: apsw.Connection, batch_id: int) -> list[int]:
-    """Show the archived messages of a batch again; return their row ids. They have no vectors yet."""
+def hide_by(db: apsw.Connection, batch_id: int, ids: Iterable[int]) -> None:
+    """Note that a batch hides messages as long as it is not undone."""
+    db.executemany(
+        "INSERT INTO hidden_messages(batch_id, message_id) VALUES (?, ?) ON CONFLICT DO NOTHING",
+        [(batch_id, id_) for id_ in ids],
+    )
+
+
+def hiding(db: apsw.Connection, batch_id: int) -> list[tuple[int, int, tuple[int, ...]]]:
+    """The messages that a batch stored, or hides: (row id, its own batch, all batches that hide it)."""
     rows = db.execute(
-        "UPDATE messages SET archived_at = NULL WHERE batch_id = ? AND archived_at IS NOT NULL RETURNING id",
+        """
+        SELECT m.id, m.batch_id, (SELECT json_group_array(h.batch_id) FROM hidden_messages h WHERE h.message_id = m.id)
+        FROM messages m
+        WHERE m.batch_id = ?1 OR m.id IN (SELECT message_id FROM hidden_messages WHERE batch_id = ?1) ORDER BY m.id
+        """,
         (batch_id,),
     )
-    return [id_ for (id_,) in rows]
+    return [(id_, own, tuple(json.loads(hiders))) for id_, own, hiders in rows]
 
 
 def visible(current: str) -> str:

@@ -18,13 +18,17 @@ from memlite.records import (
     Event,
     Explain,
     Fact,
+    Finding,
+    Fixed,
     Hit,
     Message,
     NamedEntity,
     Pruned,
     Receipt,
+    Reextracted,
     Scope,
     Stats,
+    Ttl,
     Undone,
     Why,
 )
@@ -98,7 +102,7 @@ def fact_lines(fact: Fact) -> list[str]:
     if fact.expires_at:
         about.append(f"until {fact.expires_at:%Y-%m-%d %H:%M}")
     if fact.archived_at:
-        about.append(f"archived since {fact.archived_at:%Y-%m-%d}")
+        about.append(f"archived since {fact.archived_at.astimezone():%Y-%m-%d}")
     elif not fact.current:
         about.append(_over(fact))
     lines = [f"{short(fact.id)}  {_one_line(fact.text)}"]
@@ -169,6 +173,8 @@ def _explained(explain: Explain, *, in_talk: bool) -> str:
         parts.append(f"with what stands around {around:.2f}; session {session:.2f}")
     if explain.exact:
         parts.append(f"exact {explain.exact:.2f}")
+    if "age" in explain.parts and explain.parts["age"][0]:
+        parts.append(f"age {explain.parts['age'][0]:.2f}")
     if explain.words:
         parts.append("matched " + ", ".join(explain.words))
     if explain.entities:
@@ -182,7 +188,7 @@ def event_line(event: Event) -> str:
     words = f"{_one_line(before)} -> {_one_line(after)}" if before and after else _one_line(event.text or "")
     by = f"by {event.actor}" if event.actor else ""
     reason = f"({event.reason})" if event.reason else ""
-    line = f"{event.at:%Y-%m-%d %H:%M:%S}  {event.action:<9}  {short(event.fact)}"
+    line = f"{event.at.astimezone():%Y-%m-%d %H:%M:%S}  {event.action:<9}  {short(event.fact)}"
     return "  ".join(part for part in (line, words, by, reason) if part)
 
 
@@ -201,7 +207,23 @@ def undone_lines(undone: Undone) -> list[str]:
         ("restored", undone.messages_restored, "message"),
     )
     done = ", ".join(f"{counted(len(ids), what)} {verb}" for verb, ids, what in changed if ids)
+    if undone.entities:
+        merged = counted(len(undone.entities), "merged entity", "merged entities")
+        done += f"{', ' if done else ''}{merged} changed back"
     return [f"undone: {done or 'nothing of it is left'} (batch {short(undone.batch)})"]
+
+
+def reextracted_lines(result: Reextracted) -> list[str]:
+    """What a reextract changed, or how far it is."""
+    if result.waiting:
+        return [f"{result.extracted} extracted, {result.waiting} still waiting; until then the facts stay as they are"]
+    lines = [f"+ {fact_lines(fact)[0]}" for fact in result.added]
+    lines += [f"~ {fact_lines(fact)[0]}" for fact in result.changed]
+    lines += [f"- {fact_lines(fact)[0]}" for fact in result.archived]
+    changed = f"{len(result.added)} added, {len(result.changed)} changed, {len(result.archived)} archived"
+    lines.append(f"{counted(result.extracted, 'batch', 'batches')} extracted: {changed}, {result.kept} kept")
+    lines += [f"memlite undo {short(batch)}   takes it back" for batch in result.batches]
+    return lines + [f"failed: {failure}" for failure in result.failures]
 
 
 def diff_lines(diff: Diff) -> list[str]:
@@ -209,8 +231,15 @@ def diff_lines(diff: Diff) -> list[str]:
     lines = [f"+ {fact_lines(fact)[0]}" for fact in diff.added]
     lines += [f"- {fact_lines(fact)[0]}" + (f" ({_over(fact)})" if fact.valid_to else "") for fact in diff.gone]
     for before, after in diff.updated:
-        lines += [f"- {fact_lines(before)[0]}", f"+ {fact_lines(after)[0]}"]
+        shown = 1 if before.text != after.text else None  # else what is known of it has changed
+        lines += [f"- {line}" for line in fact_lines(before)[:shown]]
+        lines += [f"+ {line}" for line in fact_lines(after)[:shown]]
     return lines
+
+
+def with_sources(fact: Fact, sources: Mapping[str, Message]) -> dict[str, Any]:
+    """A fact as JSON values with the messages it was learnt from, instead of their ids."""
+    return {**as_json(fact), "sources": [as_json(sources[id_]) for id_ in fact.sources if id_ in sources]}
 
 
 def lineage_lines(line: Sequence[Fact], sources: Mapping[str, Message]) -> list[str]:
@@ -237,6 +266,32 @@ def pruned_lines(pruned: Pruned) -> list[str]:
     lines = [f"{verb} {fact_lines(fact)[0]} ({why(fact.id)})" for fact in pruned.facts]
     lines += [f"{verb} {message_line(message)} ({why(message.id)})" for message in pruned.messages]
     return lines + ([] if pruned.receipt is None else receipt_lines(pruned.receipt))
+
+
+def ttl_lines(rules: Sequence[Ttl]) -> list[str]:
+    """Rules, one a line: of whose facts, of which kind, and for how long they count."""
+    return table(
+        (plain(str(rule.scope)) or "every scope", plain(f"kind {rule.kind or '(any)'}"), f"{rule.days:g}d")
+        for rule in rules
+    )
+
+
+def finding_lines(findings: Iterable[Finding]) -> list[str]:
+    """What an audit found: each finding with its id, under it what it concerns and what a fix would do."""
+    lines = []
+    for finding in findings:
+        lines.append(f"{short(finding.id)}  {finding.kind}: {_one_line(finding.why)}")
+        ids = finding.facts + finding.messages + finding.entities
+        lines += [f"            {short(id_)}  {_one_line(text)}" for id_, text in zip(ids, finding.texts)]
+        lines += [f"            fix: {finding.fix}"] if finding.fix else []
+    return lines
+
+
+def fixed_lines(fixed: Fixed) -> list[str]:
+    """What a fix did, and how it is taken back."""
+    lines = [f"fixed {line}" if line[0] != " " else line for line in finding_lines(fixed.findings)]
+    lines += [f"left  {short(each.id)}  {each.kind}: {_one_line(each.why)}" for each in fixed.left]
+    return lines + [f"`memlite undo {short(batch)}` takes it back" for batch in fixed.batches]
 
 
 def receipt_lines(receipt: Receipt) -> list[str]:

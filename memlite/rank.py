@@ -26,6 +26,14 @@ FACT_LENGTH = 60  # characters: what a fact counts as long as, since the weight 
 # An assistant's long answers are half as likely what is looked for as a user's words (lessons of BEAM-100K: any@10 68.5
 # at half weight, 61.1 at full).
 BY_HAND = {"entity": 0.5, "exact": 4.0, "assistant": math.log(0.5)}
+# Where a half-life is asked for, the odds that a text is what is looked for halve with every half-life since it was
+# last said: 2 ** -(age / half_life), as Elasticsearch's exp decay with a decay of 0.5 (function_score query), and as
+# recency in Park et al., Generative Agents (2023, arXiv 2304.03442), 4.1. But no more often than this: an exact
+# identifier weighs more than any age, and what is old is found where nothing newer says it.
+HALVINGS = 5
+_AGE = {"age": -HALVINGS * math.log(2.0)}
+# Where past facts are searched as well, what has replaced one is at least as likely what is looked for (see `lift`).
+_INSTEAD = {"instead": 120.0}
 # What the match of a fact says for its message that a model extracted; a fact that was given counts 1. The weights are
 # fitted on given facts, which stand where people saw something worth knowing.
 EXTRACTED = 0.5
@@ -46,8 +54,11 @@ class Model:
         return self.bias + float(sum(map(operator.mul, self._weights, self._values(signals))))
 
 
-# By whether the query has a vector.
-_SCORE = {True: Model(weights.WITH_VECTORS), False: Model(weights.WITHOUT_VECTORS)}
+# By whether the query has a vector. How old a text is says nothing of whether it answers: the evidence leaves it out.
+_SCORE = {
+    True: Model(weights.WITH_VECTORS | _AGE | _INSTEAD),
+    False: Model(weights.WITHOUT_VECTORS | _AGE | _INSTEAD),
+}
 _EVIDENCE = {True: Model(weights.EVIDENCE_WITH_VECTORS), False: Model(weights.EVIDENCE_WITHOUT_VECTORS)}
 
 
@@ -60,7 +71,7 @@ class Signals:
     words: how much the words say, own and around. session: how well its session's best candidates match, against the
     best session's. speaker: the query names who said it. question: it is one. when: the query names a time, and it was
     said or happened then. assistant: how long it is, if an assistant said it. fact_semantic, fact_keyword: of the best
-    fact learnt from it.
+    fact learnt from it. age: see `age`; 0 where no half-life was asked for. instead: see `lift`.
     """
 
     semantic: float = 0.0
@@ -79,6 +90,8 @@ class Signals:
     fact_keyword: float = 0.0
     entity: float = 0.0
     exact: float = 0.0
+    age: float = 0.0
+    instead: float = 0.0
     same: bool = False  # its text is the query
 
 
@@ -133,6 +146,11 @@ def length(characters: int) -> float:
     return math.log1p(min(characters, LONGEST)) / math.log1p(LONGEST)
 
 
+def age(since: int, half_life: int) -> float:
+    """The half-lives since something was last said, as a share of HALVINGS, in [0, 1]. Both in milliseconds."""
+    return min(max(since, 0) / half_life, HALVINGS) / HALVINGS
+
+
 def entity_weight(facts: int) -> float:
     """What naming an entity is worth, in (0, 1]: the more facts mention it, the less it tells them apart."""
     return 1.0 / (1.0 + math.log(max(facts, 1)))
@@ -156,6 +174,13 @@ def floor(*, vectors: bool) -> float:
 def score(signals: Signals, *, vectors: bool) -> float:
     """The score in [0, 1]; 1 for a text that is the query."""
     return _probability(signals, _SCORE[vectors])
+
+
+def lift(signals: Signals, replaced: Signals, *, vectors: bool) -> None:
+    """Give a candidate at least the score of one that it has replaced."""
+    model = _SCORE[vectors]
+    missing = (model.odds(replaced) - model.odds(signals) + 1e-9) / model.parts["instead"]  # sums are not exact
+    signals.instead = 1.0 if replaced.same else min(1.0, signals.instead + max(0.0, missing))
 
 
 def parts(signals: Signals, *, vectors: bool) -> dict[str, tuple[float, float]]:

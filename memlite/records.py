@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any, Literal, Protocol, overload
+from datetime import date, datetime
+from typing import Any, Literal, Protocol, get_args, overload
 
 Metadata = Mapping[str, Any]
 
@@ -311,13 +311,33 @@ class Page(Sequence[Fact]):
 class ResolvedDate:
     """A relative date as it was said ("yesterday") and the local calendar days it means.
 
-    start, end: ISO days, both included ("2025-05-11"). precision: day, week, weekend, month, season or year.
+    start, end: ISO days, both included ("2025-05-11"). precision: day, week, weekend, month, season, year or
+    approximate (about that day, or in that third of a month or year).
     """
 
     expression: str
     start: str
     end: str
     precision: str
+
+
+@dataclass(frozen=True, slots=True)
+class FoundDate:
+    """A date in a text, relative or absolute, with the days it means.
+
+    start, end: its place, in characters from the beginning; `end` is the first one after it. first, last: days, both
+    included. precision: as of a ResolvedDate. relative: whether the days depend on the day on which it was said.
+    day: where weeks, months or years are counted, the very day: "in two weeks" is a week, and in 14 days.
+    """
+
+    expression: str
+    start: int
+    end: int
+    first: date
+    last: date
+    precision: str
+    relative: bool
+    day: date | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -428,11 +448,23 @@ class Rewriter(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Ttl:
+    """How many days facts count, after they were last said, that are stored from then on: those of every scope that
+    has the ids of `scope`, and of `kind`; one that says nothing is for all.
+    """
+
+    scope: Scope
+    kind: str
+    days: float
+
+
+@dataclass(frozen=True, slots=True)
 class DeletionPreview:
     """What a deletion would take with it."""
 
     facts: tuple[Fact, ...]
     messages: tuple[Message, ...]
+    ttls: tuple[Ttl, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -496,10 +528,123 @@ class Pruned:
 
 
 @dataclass(frozen=True, slots=True)
+class Fault:
+    """Something in the file that is out of step with what it comes from.
+
+    place: "schema", "words", "rows", "references" or "vectors". count: how many of `what`, in the plural. mendable:
+    whether `repair` puts it right; if not, `what` says what to do.
+    """
+
+    place: str
+    count: int
+    what: str
+    mendable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Repaired:
+    """What `repair` found out of step and what of it is left: all, where it was only to look; else what it cannot mend.
+
+    vectors: how many it made; `notes` says why others are missing still.
+    """
+
+    found: tuple[Fault, ...]
+    left: tuple[Fault, ...]
+    vectors: int
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reextracted:
+    """What a `reextract` did: how many batches it extracted and how many wait still; until none does, no fact changes.
+
+    batches: what `undo` takes to take it back, one for each scope. added, changed (in their new words), archived:
+    facts; kept: how many stayed as they were. failures: batches that could not be extracted, whose facts stay.
+    """
+
+    batches: tuple[str, ...]
+    extracted: int
+    waiting: int
+    added: tuple[Fact, ...]
+    changed: tuple[Fact, ...]
+    archived: tuple[Fact, ...]
+    kept: int
+    failures: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+AuditKind = Literal[
+    "near-duplicates",
+    "contradictions",
+    "sourceless",
+    "restated",
+    "orphans",
+    "entities",
+    "vectors",
+    "secrets",
+]
+AUDIT_KINDS: tuple[AuditKind, ...] = get_args(AuditKind)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that an audit found. id: names it for `fix`, and stays the same while it concerns the same rows.
+
+    facts, messages, entities: the ids of what it concerns; texts: what these say, in that order, secrets masked. why: a
+    sentence. fix: what `fix` would do; "" where only a person can do something.
+    """
+
+    id: str
+    kind: AuditKind
+    facts: tuple[str, ...]
+    messages: tuple[str, ...]
+    entities: tuple[str, ...]
+    texts: tuple[str, ...]
+    why: str
+    fix: str
+
+
+@dataclass(frozen=True, slots=True)
+class Audit(Sequence[Finding]):
+    """What an audit found, kind by kind. kinds: those that were looked for. notes: what could not be looked at."""
+
+    findings: tuple[Finding, ...]
+    kinds: tuple[AuditKind, ...]
+    notes: tuple[str, ...] = ()
+
+    @overload
+    def __getitem__(self, index: int) -> Finding: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Finding, ...]: ...
+    def __getitem__(self, index: int | slice) -> Finding | tuple[Finding, ...]:
+        return self.findings[index]
+
+    def __len__(self) -> int:
+        return len(self.findings)
+
+    def __iter__(self) -> Iterator[Finding]:
+        return iter(self.findings)
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """What a fix did. findings: those that it put right; left: those of the chosen ones that have no fix, or that
+    another one has settled. batches: the ids that `undo` takes, one for each kind and scope; none for orphans and
+    vectors, which are derived.
+    """
+
+    findings: tuple[Finding, ...]
+    left: tuple[Finding, ...]
+    batches: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Undone:
     """What an undo did: the ids of facts and messages that it hid and that it brought back.
 
-    batch: the undo itself, which `undo` takes as well. undid: the batch that was undone.
+    batch: the undo itself, which `undo` takes as well. undid: the batch that was undone. entities: the ids of those
+    that a fix had merged and that are two again, or one again.
     """
 
     batch: str
@@ -509,6 +654,7 @@ class Undone:
     messages_archived: tuple[str, ...]
     messages_restored: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    entities: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

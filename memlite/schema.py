@@ -48,6 +48,7 @@ CREATE TABLE batches(
   worker       TEXT,                                   -- a claim: who extracts this batch, and until when
   lease_until  INTEGER,
   undoes       INTEGER REFERENCES batches(id),         -- the batch that this one undid
+  made_by      TEXT NOT NULL DEFAULT '',               -- model and prompt version that extracted it last
   CHECK((worker IS NULL) = (lease_until IS NULL))
 ) STRICT;
 CREATE INDEX batches_queued ON batches(id) WHERE state = 'queued';
@@ -70,6 +71,7 @@ CREATE TABLE messages(
   observed_offset INTEGER NOT NULL DEFAULT 0,          -- minutes east of UTC, as it was given
   created_at      INTEGER NOT NULL,
   archived_at     INTEGER,                             -- since when an undo hides it
+  spent           INTEGER NOT NULL DEFAULT 0 CHECK(spent IN (0, 1)),  -- a fact learnt from it was deleted
   embedded        INTEGER NOT NULL DEFAULT 0 CHECK(embedded IN (0, 1))
 ) STRICT;
 CREATE UNIQUE INDEX messages_caller_id ON messages(scope_id, caller_id) WHERE caller_id IS NOT NULL;
@@ -77,6 +79,14 @@ CREATE INDEX messages_by_scope ON messages(scope_id, id);
 CREATE INDEX messages_by_text ON messages(scope_id, hash);
 CREATE INDEX messages_by_batch ON messages(batch_id);
 CREATE INDEX messages_unembedded ON messages(id) WHERE embedded = 0;
+
+-- Messages that an audit's fix hides, by its batch; an undo of that batch shows them again.
+CREATE TABLE hidden_messages(
+  batch_id   INTEGER NOT NULL REFERENCES batches(id),
+  message_id INTEGER NOT NULL REFERENCES messages(id) ON DELETE CASCADE,
+  PRIMARY KEY(batch_id, message_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX hidden_messages_by_message ON hidden_messages(message_id);
 
 CREATE TABLE facts(
   id                INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -104,9 +114,12 @@ CREATE TABLE facts(
   recorded_to       INTEGER,                           -- when memlite stopped saying it (an update wrote a newer row)
   last_confirmed_at INTEGER NOT NULL,
   expires_at        INTEGER,
+  ttl               INTEGER CHECK(ttl > 0),            -- milliseconds after the last confirmation, where a rule made
+                                                       -- expires_at; NULL where it was given
   archived_at       INTEGER,
   embedded          INTEGER NOT NULL DEFAULT 0 CHECK(embedded IN (0, 1)),
-  CHECK(live = 0 OR (valid_to IS NULL AND recorded_to IS NULL AND archived_at IS NULL))
+  CHECK(live = 0 OR (valid_to IS NULL AND recorded_to IS NULL AND archived_at IS NULL)),
+  CHECK(ttl IS NULL OR expires_at IS NOT NULL)
 ) STRICT;
 -- Duplicates are impossible by construction: one living fact for each normal form in a scope.
 CREATE UNIQUE INDEX facts_living ON facts(scope_id, hash) WHERE live = 1;
@@ -114,6 +127,13 @@ CREATE INDEX facts_by_text ON facts(scope_id, hash);
 CREATE INDEX facts_by_scope ON facts(scope_id, id);
 CREATE INDEX facts_by_batch ON facts(batch_id);
 CREATE INDEX facts_unembedded ON facts(id) WHERE embedded = 0;
+
+-- What a `reextract` that is not done yet has made of a batch.
+CREATE TABLE answers(
+  batch_id INTEGER PRIMARY KEY REFERENCES batches(id) ON DELETE CASCADE,
+  made_by  TEXT NOT NULL,                              -- model and prompt version
+  facts    TEXT NOT NULL CHECK(json_valid(facts))
+) STRICT;
 
 CREATE TABLE sources(
   fact_id    INTEGER NOT NULL REFERENCES facts(id) ON DELETE CASCADE,
@@ -148,6 +168,7 @@ CREATE TABLE mentions(
   entity_id INTEGER NOT NULL REFERENCES entities(id) ON DELETE CASCADE,
   name      TEXT NOT NULL,                             -- as this fact writes it
   position  INTEGER NOT NULL,
+  aliases   TEXT NOT NULL DEFAULT '[]' CHECK(json_valid(aliases)),  -- that came with this fact, and go with it
   PRIMARY KEY(fact_id, entity_id)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX mentions_by_entity ON mentions(entity_id, fact_id);
@@ -178,16 +199,26 @@ CREATE INDEX events_by_fact ON events(fact_uid);
 CREATE INDEX events_by_scope ON events(scope_id, id);
 CREATE INDEX events_by_batch ON events(batch_id);
 
+-- How long facts hold that are stored from then on: those of a scope, of a kind ('': of any), or both.
+CREATE TABLE ttls(
+  id           INTEGER PRIMARY KEY,
+  scope_id     INTEGER REFERENCES scopes(id),          -- NULL: of any scope
+  kind         TEXT NOT NULL DEFAULT '',
+  milliseconds INTEGER NOT NULL CHECK(milliseconds > 0)
+) STRICT;
+CREATE UNIQUE INDEX ttls_once ON ttls(coalesce(scope_id, 0), kind);  -- a UNIQUE over NULLs stores a rule twice
+
 CREATE TABLE embedder(
-  id        INTEGER PRIMARY KEY CHECK(id = 1),
-  name      TEXT NOT NULL,
-  dimension INTEGER NOT NULL CHECK(dimension > 0),
-  probes    BLOB NOT NULL                              -- float32 vectors of embed.PROBES, one after the other
+  generation TEXT PRIMARY KEY,                         -- of vectors: serving, building (by reembed) or previous
+  name       TEXT NOT NULL,
+  dimension  INTEGER NOT NULL CHECK(dimension > 0),
+  probes     BLOB NOT NULL                             -- float32 vectors of embed.PROBES, one after the other
 ) STRICT;
 
 -- The history is append-only, but for one thing: a deletion blanks the words of what it deletes.
 CREATE TRIGGER events_keep BEFORE UPDATE ON events
-WHEN new.before IS NOT NULL OR new.after IS NOT NULL OR new.reason <> '' OR new.fact_uid <> old.fact_uid
+WHEN coalesce(new.before, old.before) IS NOT old.before OR coalesce(new.after, old.after) IS NOT old.after
+  OR new.reason NOT IN ('', old.reason) OR new.fact_uid <> old.fact_uid
   OR new.action <> old.action OR new.scope_id <> old.scope_id OR new.at <> old.at
 BEGIN SELECT RAISE(ABORT, 'events are append-only'); END;
 CREATE TRIGGER events_stay BEFORE DELETE ON events
@@ -206,16 +237,25 @@ CREATE VIEW current_facts AS
   WHERE f.live = 1 AND (f.expires_at IS NULL OR f.expires_at > CAST(strftime('%s', 'now') AS INTEGER) * 1000);
 """
 
+_INDEX = """
+CREATE VIRTUAL TABLE {table} USING fts5(
+  text, words, scope, content='{view}', content_rowid='id', tokenize='{tokenizer}');
+INSERT INTO {table}({table}, rank) VALUES ('rank', 'bm25(1.0, 1.0, 0.0)');
+INSERT INTO {table}({table}, rank) VALUES ('secure-delete', 1);"""
+
+# What makes each word index; the rows that it reads are in the view beside it.
+WORDS = {
+    table: _INDEX.format(table=table, view=view, tokenizer=_TOKENIZER)
+    for table, view in (("fact_words", "fact_text"), ("message_words", "message_text"))
+}
+
 # The index reads a view of the visible rows, so a rebuild cannot bring back what is hidden. The scope
 # column carries the interned scope terms and weighs nothing: it filters inside the index.
 _WORDS = """
 CREATE VIEW {kind}_text AS
   SELECT t.id AS id, {text} AS text, t.words AS words, {scope} AS scope
   FROM {kind}s t JOIN scopes s ON s.id = t.scope_id {visible};
-CREATE VIRTUAL TABLE {kind}_words USING fts5(
-  text, words, scope, content='{kind}_text', content_rowid='id', tokenize='{tokenizer}');
-INSERT INTO {kind}_words({kind}_words, rank) VALUES ('rank', 'bm25(1.0, 1.0, 0.0)');
-INSERT INTO {kind}_words({kind}_words, rank) VALUES ('secure-delete', 1);
+{index}
 CREATE TRIGGER {kind}_words_insert AFTER INSERT ON {kind}s BEGIN
   INSERT INTO {kind}_words(rowid, text, words, scope)
     SELECT id, text, words, scope FROM {kind}_text WHERE id = new.id;
@@ -240,7 +280,7 @@ _FACT_WORDS = _WORDS.format(
     scope="s.terms || CASE t.live WHEN 1 THEN ' live' ELSE '' END",
     visible="WHERE t.archived_at IS NULL",
     columns="text, words, live, archived_at, scope_id",
-    tokenizer=_TOKENIZER,
+    index=WORDS["fact_words"],
 )
 _MESSAGE_WORDS = _WORDS.format(
     kind="message",
@@ -248,7 +288,7 @@ _MESSAGE_WORDS = _WORDS.format(
     scope="s.terms",
     visible="WHERE t.archived_at IS NULL",
     columns="name, content, words, archived_at, scope_id",
-    tokenizer=_TOKENIZER,
+    index=WORDS["message_words"],
 )
 
 MIGRATIONS: tuple[str, ...] = (_TABLES + _FACT_WORDS + _MESSAGE_WORDS,)

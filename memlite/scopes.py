@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import uuid
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import apsw
@@ -152,6 +154,28 @@ def reach_of_root(db: apsw.Connection, root_id: int) -> Reach:
         return _reach({"user_key": 0, "agent_key": 0, "run_key": root.run_key})
     # Both keys, 0 for the absent one: the root (user, '') does not see what the user told one agent.
     return _reach({"user_key": root.user_key, "agent_key": root.agent_key})
+
+
+def only_in(db: apsw.Connection, sql: str, bindings: Sequence[object]) -> list[str]:
+    """The ids that the scopes have which `sql` (alias `s`) admits, and no others, as "user_id=ana"."""
+    return [
+        f"{name}={value}"
+        for name in _IDS
+        for (value,) in db.execute(
+            f"""
+            SELECT {name} FROM scopes s WHERE {name} <> '' GROUP BY {name} HAVING min({sql})
+            """,
+            bindings,
+        )
+    ]
+
+
+def forget(db: apsw.Connection, given: Iterable[str]) -> None:
+    """Forget ids of scopes in which nothing is left; the history refers to their rows."""
+    for each in given:
+        name, _, value = each.partition("=")
+        assert name in _IDS
+        db.execute(f"UPDATE scopes SET {name} = ? WHERE {name} = ?", (f"deleted-{uuid.uuid4().hex}", value))
 
 
 def _reach(keys: dict[str, int]) -> Reach:

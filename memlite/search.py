@@ -8,11 +8,11 @@ import operator
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import date, tzinfo
 
 import apsw
 
-from memlite import entities, facts, instants, messages, rank, vectors
+from memlite import entities, facts, instants, lifecycle, messages, rank, vectors
 from memlite.records import Explain, Fact, Hit, Message
 from memlite.scopes import Reach
 from memlite.words import Query, fold, match_expression, unquoted
@@ -32,7 +32,7 @@ class Lane:
     """The names of one kind's tables and the condition under which its rows may be shown.
 
     past: the condition with what no longer holds. true_at, known_at: for what was true, and what memlite took for true,
-    at `{at}`, UTC milliseconds.
+    at `{at}`, UTC milliseconds. said: the column with when it was last said.
     """
 
     kind: vectors.Kind
@@ -42,9 +42,10 @@ class Lane:
     past: str
     true_at: str
     known_at: str
+    said: str
 
 
-FACTS = Lane("fact", "facts", "f", facts.CURRENT, facts.KEPT, facts.TRUE_AT, facts.KNOWN_AT)
+FACTS = Lane("fact", "facts", "f", facts.CURRENT, facts.KEPT, facts.TRUE_AT, facts.KNOWN_AT, "last_confirmed_at")
 MESSAGES = Lane(
     "message",
     "messages",
@@ -53,6 +54,7 @@ MESSAGES = Lane(
     messages.visible(facts.KEPT),
     f"({messages.visible(facts.TRUE_AT)} AND m.observed_at <= {{at}})",
     f"({messages.visible_at(facts.KNOWN_AT)} AND m.created_at <= {{at}})",
+    "observed_at",
 )
 LANES = {"facts": FACTS, "messages": MESSAGES}
 
@@ -62,7 +64,9 @@ class Asked:
     """A query with everything computed from it before the file is read.
 
     periods: the first and last days of the times that it names. past: whether past facts may be shown as well.
+    current_first: those that have replaced them before them.
     as_of: UTC milliseconds at which what is shown has to hold, instead of now. known_at: at which memlite knew it.
+    half_life: milliseconds in which the odds of a hit halve; None: its age does not count. zone: of what is shown.
     """
 
     query: Query
@@ -75,8 +79,11 @@ class Asked:
     now: int
     periods: Sequence[tuple[date, date]] = ()
     past: bool = False
+    current_first: bool = False
     as_of: int | None = None
     known_at: int | None = None
+    half_life: int | None = None
+    zone: tzinfo | None = None
 
     @property
     def living_only(self) -> bool:
@@ -151,6 +158,10 @@ def ranking(db: apsw.Connection, asked: Asked, include: Collection[str], limit: 
     named = _named_entities(db, asked)
     pool = max(POOL, 2 * limit)
     nominated = candidates(db, asked, include, pool, named)
+    if asked.half_life is not None:
+        for lane in (FACTS, MESSAGES):
+            _grow_old(db, asked, lane, asked.half_life, nominated.signals[lane.kind])
+    past = _lift_current(db, asked, nominated.signals["fact"]) if asked.current_first else ()
     ranked = [
         Ranked(kind, id_, rank.score(signals, vectors=asked.vector is not None), signals)
         for kind, found in nominated.signals.items()
@@ -158,11 +169,21 @@ def ranking(db: apsw.Connection, asked: Asked, include: Collection[str], limit: 
         for id_, signals in found.items()
         if rank.has_reason(signals)
     ]
-    # Facts before messages and new before old where the score is the same: the order never depends on chance.
-    ranked.sort(key=lambda r: (-r.score, r.kind, -r.id))
+    # Facts before messages, current ones before what they replaced, and new before old where the score is the same: the
+    # order never depends on chance.
+    ranked.sort(key=lambda r: (-r.score, r.kind, r.kind == "fact" and r.id in past, -r.id))
     evidence = rank.evidence(ranked[0].signals, vectors=asked.vector is not None) if ranked else 0.0
     chosen, twins = choose(ranked, nominated, limit)
     return Ranking(named, pool, nominated, ranked, chosen, twins, evidence)
+
+
+def _lift_current(db: apsw.Connection, asked: Asked, found: Mapping[int, rank.Signals]) -> set[int]:
+    """Let what stands in the place of a replaced fact score as well as that one; return the replaced ones."""
+    followed = facts.followers(db, json.dumps(list(found)))
+    for old, new, _ in followed:
+        if new in found:
+            rank.lift(found[new], found[old], vectors=asked.vector is not None)
+    return {old for old, _, _ in followed}
 
 
 def candidates(
@@ -220,6 +241,9 @@ def _facts(
         for id_ in _by_entity(db, asked, entity.id, pool):
             signals = found.setdefault(id_, rank.Signals())
             signals.entity = min(1.0, signals.entity + rank.entity_weight(entity.facts))
+    if asked.current_first:
+        current = {new for _, new, _ in facts.followers(db, json.dumps(list(found)))}
+        found |= {id_: rank.Signals() for id_ in shown(db, asked, FACTS, current - set(found))}
     _match(db, asked, FACTS, terms, found, hashes)
     best = max(map(rank.match, found.values()), default=0.0) or 1.0
     if asked.periods:
@@ -426,6 +450,17 @@ def by_vector(db: apsw.Connection, asked: Asked, lane: Lane, pool: int) -> list[
         k *= 4
 
 
+def _grow_old(db: apsw.Connection, asked: Asked, lane: Lane, half_life: int, found: Mapping[int, rank.Signals]) -> None:
+    """Give candidates their age, at the time that is searched: what was said after it says nothing of then."""
+    listed = json.dumps(list(found))
+    said = f"SELECT id, {lane.said} FROM {lane.table} WHERE id IN (SELECT value FROM json_each(?))"
+    then = asked.known_at if asked.as_of is None else asked.as_of
+    for id_, last in list(db.execute(said, (listed,))):
+        if lane is FACTS and then is not None and last > then:
+            last = max((at for at in lifecycle.sayings(db, id_) if at <= then), default=then)
+        found[id_].age = rank.age((asked.now if then is None else then) - last, half_life)
+
+
 def _by_entity(db: apsw.Connection, asked: Asked, entity_id: int, pool: int) -> list[int]:
     rows = db.execute(
         f"""
@@ -529,10 +564,25 @@ def _fact_records(
 ) -> tuple[dict[int, Fact], dict[int, list[int]], dict[int, Fact]]:
     """Facts by row id, the row ids of the past facts that each of them replaced, and those facts."""
     sql, bindings, listed = asked.reach.sql, asked.reach.bindings, json.dumps(ids)
-    found = facts.fetch(db, ids, entities.of_facts(db, listed), sql, bindings)
-    before = facts.replaced_by(db, listed, f"{facts.KEPT} AND NOT {facts.CURRENT} AND {sql}", bindings)
+    found = facts.fetch(db, ids, entities.of_facts(db, listed), sql, bindings, asked.zone)
+    if asked.known_at is not None:
+        before = _replaced_then(db, ids, asked.known_at, sql, bindings)
+    else:
+        before = facts.replaced_by(db, listed, f"{facts.KEPT} AND NOT {facts.CURRENT} AND {sql}", bindings)
     older = [id_ for each in before.values() for id_ in each]
-    return found, before, facts.fetch(db, older, {}, sql, bindings) if older else {}
+    return found, before, facts.fetch(db, older, {}, sql, bindings, asked.zone) if older else {}
+
+
+def _replaced_then(
+    db: apsw.Connection, ids: Sequence[int], at: int, sql: str, bindings: Sequence[object]
+) -> dict[int, list[int]]:
+    """What each of these facts, or their earlier versions, had replaced as memlite knew then, in the words of then."""
+    owners = {version: facts.by_uid(db, uid) for version, uid in facts.owners(db, json.dumps(list(ids))).items()}
+    rows = {id_: owners.get(id_) or id_ for id_ in ids}
+    condition = f"{facts.REPLACED_AT.format(at=at)} AND {sql}"
+    before = facts.replaced_by(db, json.dumps(list(rows.values())), condition, bindings)
+    then = facts.as_of_record(db, json.dumps([id_ for each in before.values() for id_ in each]), at)
+    return {id_: [then.get(older, older) for older in before.get(row, ())] for id_, row in rows.items()}
 
 
 def choose(

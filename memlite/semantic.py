@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import apsw
 
 from memlite import scopes, vectors
 from memlite.db import Database
-from memlite.errors import EmbedderMismatchError, MemliteError, ModelError, ModelMissingError
+from memlite.errors import EmbedderMismatchError, InvalidInputError, MemliteError, ModelError, ModelMissingError
 from memlite.records import Embedder
 from memlite.schema import SPOKEN
 
@@ -22,18 +22,19 @@ if TYPE_CHECKING:
 AGREEMENT = 0.995  # cosine two runtimes of one model reach on the probe texts; another model stays far below
 _ROUND = 64  # texts embedded between two commits
 
-# The rows that have no vector yet, with what the vector table filters by.
-_MISSING = {
+# The rows that want a vector, with what the vector table filters by.
+_WANTING = {
     "fact": """
         SELECT t.id, t.text, s.user_key, s.agent_key, s.run_key, t.live, t.expires_at
-        FROM facts t JOIN scopes s ON s.id = t.scope_id WHERE t.embedded = 0 AND t.archived_at IS NULL""",
+        FROM facts t JOIN scopes s ON s.id = t.scope_id WHERE t.archived_at IS NULL""",
     "message": f"""
         SELECT t.id, {SPOKEN.format("t")}, s.user_key, s.agent_key, s.run_key, 1, NULL
-        FROM messages t JOIN scopes s ON s.id = t.scope_id WHERE t.embedded = 0 AND t.archived_at IS NULL""",
+        FROM messages t JOIN scopes s ON s.id = t.scope_id WHERE t.archived_at IS NULL""",
     "entity": """
         SELECT t.id, t.name, s.user_key, s.agent_key, s.run_key, 1, NULL
-        FROM entities t JOIN scopes s ON s.id = t.root_id WHERE t.embedded = 0""",
+        FROM entities t JOIN scopes s ON s.id = t.root_id WHERE true""",
 }
+_Wanting = tuple[int, str, int, int, int, int, int | None]
 
 
 class Semantic:
@@ -98,49 +99,88 @@ class Semantic:
 
     def catch_up(self, kind: vectors.Kind, ids: Iterable[int] | None = None) -> int:
         """Embed rows that have no vector yet (of `ids`, or all); return how many vectors were made."""
-        chosen = "" if ids is None else "AND t.id IN (SELECT value FROM json_each(?))"
-        bindings = () if ids is None else (json.dumps(list(ids)),)
+        condition = "AND t.embedded = 0"
+        bindings: tuple[str, ...] = ()
+        if ids is not None:
+            condition, bindings = f"{condition} AND t.id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),)
         made = 0
         while True:
             with self._database.read() as db:
-                rows = list(db.execute(f"{_MISSING[kind]} {chosen} ORDER BY t.id LIMIT {_ROUND}", bindings))
+                rows = _wanting(db, kind, condition, bindings)
             found = self.embed([row[1] for row in rows]) if rows else None
             if not found:
                 return made
             with self._database.write() as db:
-                # A row deleted since then has no flag to set, and insert() leaves it out.
-                vectors.insert(
-                    db,
-                    kind,
-                    [
-                        vectors.Row(row[0], vector, row[2], row[3], row[4], bool(row[5]), row[6] or vectors.FOREVER)
-                        for row, vector in zip(rows, found)
-                    ],
-                    self.probes,
-                )
+                vectors.insert(db, kind, _unchanged(db, kind, rows, found), self.probes)
             made += len(rows)
 
-    def rebuild(self, progress: Callable[[int], None] | None = None) -> int:
-        """Drop all vectors and make them again with this embedder; words keep answering meanwhile.
+    def complete(self) -> int:
+        """Embed every row that has no vector yet; return how many vectors were made."""
+        return sum(self.catch_up(kind) for kind in vectors.KINDS)
 
-        Stopped half way it goes on where it was at the next call of `catch_up`.
+    def rebuild(self, progress: Callable[[int], None] | None = None) -> int:
+        """Make all vectors again with this embedder, beside those that answer, which they then replace at once.
+
+        Stopped half way, the next call goes on where it was. Raises ModelError where another embedder began meanwhile.
         """
         if self.embedder is None or self._off:
             raise ModelMissingError(f"cannot embed: {self._off}")
-        identity = self._identity(self.embedder)
+        mine = self._identity(self.embedder)
         with self._database.write() as db:
-            vectors.create(db, identity)
-        self._checked = identity
+            if vectors.identity(db, "building") != mine:
+                vectors.create(db, mine, "building")
         made = 0
-        for kind in vectors.KINDS:
-            made += self.catch_up(kind)
+        while fresh := sum(self._build(kind, mine, made, progress) for kind in vectors.KINDS):
+            made += fresh
+            if fresh < _ROUND:  # others may go on storing for ever; the last few get theirs below
+                break
+        with self._database.write() as db:
+            if vectors.identity(db, "building") == mine:
+                vectors.exchange(db, "building")
+            elif vectors.identity(db) != mine:
+                raise EmbedderMismatchError(
+                    f"another embedder began to make all vectors anew before {mine.name} was done; its own go on."
+                )
+        return made + self.complete()
+
+    def roll_back(self) -> str:
+        """Let the vectors answer that did before the last `rebuild`; return the name of their embedder."""
+        with self._database.write() as db:
+            previous = vectors.identity(db, "previous")
+            if previous is None:
+                raise InvalidInputError("there are no earlier vectors to go back to; `memlite reembed` keeps them.")
+            vectors.exchange(db, "previous")
+        return previous.name
+
+    def _build(
+        self, kind: vectors.Kind, mine: vectors.Identity, before: int, progress: Callable[[int], None] | None
+    ) -> int:
+        """Embed every row that has no vector in the generation that is being made; return how many."""
+        assert self.embedder is not None
+        made = last = 0
+        while True:
+            with self._database.read() as db:
+                if vectors.identity(db, "building") != mine:
+                    break
+                lacking = f"AND NOT EXISTS (SELECT 1 FROM {vectors.table(kind, 'building')} v WHERE v.id = t.id)"
+                rows = _wanting(db, kind, lacking, (), last)
+            if not rows:
+                break
+            found = self._vectors(self.embedder, [row[1] for row in rows])
+            with self._database.write() as db:
+                if vectors.identity(db, "building") != mine:
+                    break
+                vectors.build(db, kind, _unchanged(db, kind, rows, found))
+            last = rows[-1][0]
+            made += len(rows)
             if progress:
-                progress(made)
+                progress(before + made)
         return made
 
     def missing(self, db: apsw.Connection, place: str, bindings: Sequence[object]) -> int:
         """How many rows of a place (a condition over the scopes alias `s`) have no vector yet."""
-        return sum(db.execute(f"SELECT count(*) FROM ({sql} AND {place})", bindings).get for sql in _MISSING.values())
+        counts = (f"SELECT count(*) FROM ({sql} AND t.embedded = 0 AND {place})" for sql in _WANTING.values())
+        return sum(db.execute(count, bindings).get for count in counts)
 
     def _check(self, embedder: Embedder) -> None:
         """Compare this embedder with the file's; the first one becomes the file's.
@@ -186,6 +226,25 @@ class Semantic:
                 f"texts, expected one of {embedder.dimension} numbers for each."
             )
         return found
+
+
+def _wanting(
+    db: apsw.Connection, kind: vectors.Kind, condition: str, bindings: Sequence[object], after: int = 0
+) -> list[_Wanting]:
+    """The next rows, by their ids, that want a vector."""
+    sql = f"{_WANTING[kind]} {condition} AND t.id > ? ORDER BY t.id LIMIT {_ROUND}"
+    return list(db.execute(sql, (*bindings, after)))
+
+
+def _unchanged(
+    db: apsw.Connection, kind: vectors.Kind, rows: Sequence[_Wanting], found: Sequence[bytes]
+) -> Iterator[vectors.Row]:
+    """The vectors of those rows that are still what was read when they were embedded."""
+    ids = json.dumps([row[0] for row in rows])
+    now = set(db.execute(f"{_WANTING[kind]} AND t.id IN (SELECT value FROM json_each(?))", (ids,)))
+    for row, vector in zip(rows, found):
+        if row in now:
+            yield vectors.Row(row[0], vector, row[2], row[3], row[4], bool(row[5]), vectors.ends(row[6]))
 
 
 def _compare(theirs: vectors.Identity, mine: vectors.Identity) -> None:

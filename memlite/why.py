@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import apsw
 
-from memlite import arguments, entities, facts, history, ids, instants, messages, rank, search, vectors
+from memlite import arguments, batches, entities, facts, history, ids, instants, messages, rank, search, vectors
 from memlite.records import Fact, Message, Scope, Verdict, Why
 from memlite.search import Asked, Lane, Ranked, Ranking
 from memlite.words import unquoted
@@ -126,8 +126,13 @@ def _past(db: apsw.Connection, target: Target, asked: Asked | None) -> Cause | N
     if lane is search.FACTS:
         cause = _past_fact(db, target.row_id)
         return cause._replace(reason=f"it {cause.reason}; {_to_see(cause)}")
-    if db.execute("SELECT archived_at FROM messages WHERE id = ?", (target.row_id,)).get is not None:
+    batch_id, archived_at = next(
+        db.execute("SELECT batch_id, archived_at FROM messages WHERE id = ?", (target.row_id,))
+    )
+    if archived_at is not None and batches.undone_by(db, batch_id):
         return Cause("archived", "the add that stored it was undone; `memlite undo` of that undo brings it back")
+    if archived_at is not None:
+        return Cause("archived", "an audit's fix hid it, for it says a secret; `memlite undo` of that brings it back")
     learnt = [id_ for id_, _ in facts.fed_by(db, json.dumps([target.row_id]))]
     versions = facts.owners(db, json.dumps(learnt))
     causes = [_past_fact(db, id_) for id_ in learnt if id_ not in versions]

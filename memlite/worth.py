@@ -31,8 +31,8 @@ def unworthy(fact: ExtractedFact, request: ExtractionRequest) -> str | None:
 
 
 def known(fact: ExtractedFact, request: ExtractionRequest) -> str | None:
-    """The text of the known fact of which this one says no more, or None."""
-    if fact.replaces or fact.continues:
+    """The text of the known fact of which this one says no more, or None: perhaps one that it claims to replace."""
+    if fact.continues:
         return None
     return next((each.text for each in request.known if _says_no_more(fact, each.text, request)), None)
 

@@ -20,7 +20,6 @@ from memlite import (
     Memory,
     Message,
     NamedEntity,
-    learn,
 )
 
 TABLES = ("scopes", "batches", "messages", "facts", "events", "entities", "mentions", "sources", "links")
@@ -703,22 +702,3 @@ def test_another_embedder_does_not_lose_the_messages_and_is_reported(path: Path,
         assert "memlite reembed" in f"{result.reason} {result.notes}"
     with Memory(path, embedder=False, extractor=False) as memory:
         assert memory.search("coffee", user_id="u")
-
-
-# What a model says it replaces.
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "believed"),
-    [
-        ("Ana lives in Porto.", "Ana moved from Porto to Lisbon.", True),
-        ("Ana's flight leaves on 2026-06-09 at 7:30.", "Ana's flight leaves on 2026-06-09 at 8:30.", True),
-        ("Ana's flight leaves on 2026-05-01 at 7:30.", "Ana's flight did not leave on 2026-05-01 at 7:30.", True),
-        ("Ana drinks cow's milk.", "Ana drinks oat milk.", True),
-        ("Ana lost the job at the bank on 2026-01-19.", "Ana starts a new job at a school.", False),
-        ("Ana launched a campaign for the shop in hopes of growing it.", "Ana emailed people about the shop.", False),
-        ("Ana lives in Porto.", "Ana likes tea.", False),
-    ],
-)
-def test_a_claim_to_replace_is_believed_where_it_can_be(old: str, new: str, believed: bool) -> None:
-    assert learn.may_replace(old, new, date(2026, 6, 1), ["Ana", "assistant"]) == believed

@@ -422,19 +422,35 @@ def test_prune_shows_first_and_deletes_with_yes(run: Run) -> None:
     assert "no rule" in run("prune", code=2).stderr
 
 
-def test_a_facts_history_shows_its_line_and_what_was_said(run: Run) -> None:
-    (old,) = remembered(run, "Ana lives in Porto.")
+def test_a_facts_log_shows_its_line_and_what_was_said(run: Run, tmp_path: Path) -> None:
+    said = value(run("add", "I live in Porto.", "--extract", "never", "--json"))["messages"][0]
+    facts = tmp_path / "facts.json"
+    facts.write_text(json.dumps([{"text": "Ana lives in Porto.", "source": said}]))
+    old = value(run("remember", "--file", str(facts), "--json"))["facts"][0]["id"]
     new = value(run("remember", "Ana lives in Faro.", "--replaces", old, "--json"))["facts"][0]["id"]
     for id_ in (old, new):
-        shown = run("history", id_[:8]).stdout
+        shown = run("log", id_[:8]).stdout
+        assert shown == run("history", id_[:8]).stdout
         assert "Ana lives in Porto. (past since" in shown
+        assert "user: I live in Porto." in shown
         assert "Ana lives in Faro. (current)" in shown
+        line = run("log", id_[:8], "--lineage").stdout
+        assert line
+        assert shown.endswith(line)
+        first, second = value(run("log", id_[:8], "--lineage", "--json"))
+        assert [each["content"] for each in first["sources"]] == ["I live in Porto."]
+        assert (second["id"], second["sources"]) == (new, [])
+    assert "ID" in run("log", "--lineage", code=2).stderr
+    run("delete", old)
+    assert "DELETE" in run("log", old).stdout
+    assert "no fact" in run("log", old, "--lineage", code=1).stderr
 
 
 def test_diff_shows_what_is_new(run: Run) -> None:
     remembered(run, "Ana likes tea.")
     assert run("diff", "2001-01-01").stdout.startswith("+ ")
     assert "nothing has changed" in run("diff", "2999-01-01").stderr
+    assert run("history", "--json").stdout == run("log", "--json").stdout
     assert "since" in run("diff", "soon", code=2).stderr
 
 

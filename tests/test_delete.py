@@ -234,7 +234,7 @@ def test_an_updated_texts_old_vector_and_words_go_with_the_fact_only(memory: Mem
     assert places_with_the_vector(memory, text) == []
 
 
-def test_reembedding_leaves_nothing_of_the_old_vectors(memory: Memory) -> None:
+def test_reembedding_and_compacting_leaves_nothing_of_the_old_vectors(memory: Memory) -> None:
     class Other(Distinct):
         name = "other"
 
@@ -246,6 +246,18 @@ def test_reembedding_leaves_nothing_of_the_old_vectors(memory: Memory) -> None:
     memory.close()
     with Memory(memory.path, embedder=Other(), extractor=False) as again:
         again.reembed()
+        again.compact()
+    assert places_with_the_vector(memory, text) == []
+
+
+def test_a_deletion_takes_the_vectors_of_every_generation(memory: Memory) -> None:
+    text = f"{CANARY} likes tea."
+    (fact,) = memory.remember(text, user_id="u").facts
+    memory.reembed()
+    receipt = memory.delete(fact.id)
+    assert receipt.clean
+    places = {place.name: place for place in receipt.checked}
+    assert places["fact_vectors"].before == 2
     assert places_with_the_vector(memory, text) == []
 
 
@@ -415,6 +427,29 @@ def test_an_entity_takes_what_mentions_it(memory: Memory) -> None:
     assert len(memory.search("boss", user_id="v", include="messages")) == 1
 
 
+def test_a_deleted_entity_is_named_in_no_reason(memory: Memory) -> None:
+    kept = memory.remember(["Ben likes cake.", "Ben likes planned walks."], user_id="u").facts
+    memory.archive(kept[0].id, reason=f"{CANARY.lower()}'s, said Ben")
+    memory.archive(kept[1].id, reason="Ben said so")
+    memory.add(f"{CANARY} likes tea.", user_id="u")
+    receipt = memory.delete(next(each.id for each in memory.entities(user_id="u") if each.name == CANARY))
+    assert [note for note in receipt.notes if note.startswith("1 reason(s)")]
+    assert [memory.history(fact.id)[-1].reason for fact in kept] == ["", "Ben said so"]
+    assert memory.restore(kept[0].id).current
+    assert places_with_the_canary(memory) == []
+
+
+@pytest.mark.parametrize("quoted", [False, True], ids=["as a line", "behind a fact"])
+def test_a_message_that_repeats_a_deleted_one_is_told_of(memory: Memory, quoted: bool) -> None:
+    said = memory.add({"name": "Ana", "content": "The gate squeaks\nat night."}, user_id="u", extract="never")
+    line = "Ana: The gate squeaks at night."
+    shown = f"Ana has a gate. (2026-01-02) [{line}]" if quoted else f"{line} (2026-01-02)"
+    again = memory.add(f"You know:\n- {shown}", user_id="u", extract="never").messages[0]
+    memory.add("Ana: The gate squeaks at night.", user_id="u", extract="never")
+    (note,) = memory.delete(said.messages[0]).notes
+    assert note.endswith(f": {again}")
+
+
 def test_an_entitys_messages_are_kept_on_demand(memory: Memory) -> None:
     memory.add(f"{CANARY} likes tea.", user_id="u")
     receipt = memory.delete(memory.entities(user_id="u")[0].id, keep_messages=True)
@@ -446,6 +481,23 @@ def test_everything_goes(memory: Memory) -> None:
     assert len(memory.preview_delete_all(everything=True).facts) == 40
     assert memory.delete_all(everything=True).clean
     assert count(memory, "facts") == count(memory, "messages") == count(memory, "entities") == 0
+
+
+def test_everything_takes_the_users_with_it(memory: Memory) -> None:
+    memory.remember("Ana likes tea.", user_id=CANARY, agent_id="cook", run_id="r1")
+    gone = memory.remember("Ana likes rum.", user_id=CANARY).facts[0].id
+    memory.remember("Ben likes tea.", user_id="ben", agent_id="cook")
+    receipt = memory.scope(user_id=CANARY).delete_all(everything=True)
+    assert receipt.clean
+    assert {place.name: place.before for place in receipt.checked}["scopes"] == 3
+    assert places_with_the_canary(memory) == []
+    assert [hit.text for hit in memory.search("tea", agent_id="cook")] == ["Ben likes tea."]
+    assert [event.action for event in memory.history(gone)] == ["ADD", "DELETE"]
+    memory.remember("Ana likes gin.", user_id=CANARY)
+    assert [fact.text for fact in memory.get_all(user_id=CANARY)] == ["Ana likes gin."]
+    assert memory.repair().found == ()
+    assert memory.delete_all(everything=True).clean
+    assert places_with_the_canary(memory) == []
 
 
 RUNS = int(os.environ.get("MEMLITE_RUNS", "25"))  # 1,000 where the claim is checked

@@ -238,16 +238,14 @@ def test_a_damaged_file_cannot_be_compacted(doctor: Doctor, healthy: Path) -> No
     assert healthy.read_bytes() == before
 
 
-def test_a_text_changed_behind_memlites_back_is_found_in_the_words_and_compacting_mends_it(
-    doctor: Doctor, healthy: Path
-) -> None:
+def test_a_text_changed_behind_memlites_back_is_found_and_repairing_mends_it(doctor: Doctor, healthy: Path) -> None:
     data = healthy.read_bytes()
     assert data.count(b"Fact number 17 about tea") == 1
     healthy.write_bytes(data.replace(b"Fact number 17 about tea", b"Fact number 17 about gin"))
     findings = doctor(code=1)
-    assert bad(findings) == ["words"]
-    assert "memlite doctor --compact" in findings["words"][1]
-    assert bad(doctor("--compact")) == []
+    assert bad(findings) == ["rows", "words"]
+    assert all("memlite doctor --repair" in findings[name][1] for name in ("rows", "words"))
+    assert bad(doctor("--repair")) == []
     with Memory(healthy, embedder=False, extractor=False) as memory:
         assert memory.search("gin", user_id="ana")[0].text == "Fact number 17 about gin in Porto."
 
@@ -269,9 +267,7 @@ def test_rows_without_what_they_belong_to_are_found(doctor: Doctor, healthy: Pat
     assert bad(doctor(code=1)) == ["references"]
 
 
-def test_vectors_that_disagree_with_the_rows_are_found_and_reembed_mends_them(
-    doctor: Doctor, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_vectors_that_disagree_with_the_rows_are_found_and_reembed_mends_them(doctor: Doctor, path: Path) -> None:
     with Memory(path, embedder=Three(), extractor=False) as memory:
         memory.remember(["Ana likes tea.", "Bruno sings."], user_id="ana")
     assert "three, 3 numbers" in doctor()["vectors"][1]
@@ -281,7 +277,7 @@ def test_vectors_that_disagree_with_the_rows_are_found_and_reembed_mends_them(
     database.close()
     findings = doctor(code=1)
     assert bad(findings) == ["vectors"]
-    assert "memlite reembed" in findings["vectors"][1]
+    assert "memlite doctor --repair" in findings["vectors"][1]
     with Memory(path, embedder=Three(), extractor=False) as memory:
         memory.reembed()
     doctor()

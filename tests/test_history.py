@@ -39,11 +39,10 @@ def test_a_replacement_names_the_fact_that_replaced(memory: Memory) -> None:
     old = memory.remember("Ana lives in Porto.", user_id="u", observed_at="2020-01-01").facts[0]
     result = memory.remember({"text": "Ana lives in Lisbon.", "replaces": old.id}, user_id="u")
     event = memory.history(old.id)[-1]
-    assert (event.action, event.after, event.batch) == (
-        "SUPERSEDE",
-        {"replaced_by": result.facts[0].id},
-        result.batch,
-    )
+    new = result.facts[0]
+    ends = round(new.valid_from.timestamp() * 1000)
+    assert (event.action, event.batch) == ("SUPERSEDE", result.batch)
+    assert event.after == {"replaced_by": new.id, "valid_to": ends}
 
 
 def test_a_facts_events_come_in_the_order_they_happened(memory: Memory) -> None:

@@ -125,6 +125,26 @@ def test_an_archived_fact_can_be_deleted_for_good(memory: Memory) -> None:
     assert [event.reason for event in memory.history(id_)] == ["", "", ""]
 
 
+@pytest.mark.parametrize("how", ["archive", "undo", "delete"])
+def test_an_alias_goes_with_the_fact_that_brought_it(memory: Memory, how: str) -> None:
+    def about(*aliases: str) -> dict[str, Any]:
+        return {"entities": [{"name": "Robert Weber", "type": "person", "aliases": list(aliases)}]}
+
+    remember(memory, "Robert Weber likes tea.", **about("Robbie"))
+    second = remember(memory, "Robert Weber likes rum.", **about("Bobby", "Robbie"))
+    id_ = second.facts[0].id
+    memory.update(id_, text="Robert Weber likes gin.")
+    assert memory.entities(user_id="u")[0].aliases == ("Bobby", "Robbie")
+    undone = memory.undo(second.batch) if how == "undo" else None
+    if how != "undo":
+        getattr(memory, how)(id_)
+    assert memory.entities(user_id="u")[0].aliases == ("Robbie",)
+    assert not memory.search("Bobby", user_id="u")
+    if how != "delete":
+        memory.undo(undone.batch) if undone else memory.restore(id_)
+        assert memory.entities(user_id="u")[0].aliases == ("Bobby", "Robbie")
+
+
 # Undo.
 
 
@@ -412,11 +432,28 @@ class Rules:
         result = remember(memory, text, day, **about)
         twin = self._twin(text)
         if not twin:
-            twin = {"id": result.facts[0].id, "text": text, "live": True, "closed": False, "archived": False}
+            twin = {
+                "id": result.facts[0].id,
+                "text": text,
+                "live": True,
+                "closed": False,
+                "archived": False,
+                "after": set(),
+            }
             self.facts.append(twin)
-        if old and old["live"] and old is not twin:
-            old.update(live=False, closed=True)
+        if old and old is not twin:
+            for each in [old] if old["live"] else [old, *self._living_after(old)]:
+                if each is not twin:
+                    each["after"].add(twin["id"])
+                    each.update(live=False, closed=True)
         return result.batch
+
+    def _living_after(self, fact: dict[str, Any]) -> list[dict[str, Any]]:
+        """What counts of all that took the place of a fact that is past, or of what did."""
+        line = set(fact["after"])
+        while more := {id_ for each in self.facts if each["id"] in line for id_ in each["after"]} - line:
+            line |= more
+        return [each for each in self.facts if each["id"] in line and each["live"]]
 
     def replace(self, memory: Memory, text: str, which: int, day: int) -> None:
         self.remember(memory, text, which, day, self._one(which))
