@@ -49,6 +49,7 @@ _TEXTS = {
     "mentions": ("name", "aliases"),
     "scopes": ("user_id", "agent_id", "run_id"),
     "ttls": ("kind",),
+    "answers": ("facts",),
 }
 
 

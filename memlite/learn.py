@@ -49,6 +49,7 @@ from memlite.semantic import Semantic, keys_of
 from memlite.sentences import clean, quotes
 from memlite.words import digest, fold, match_expression, read_query
 
+TTL_REASON = "time to live"  # of an update that a rule has made
 KNOWN = 10  # nearest known facts of the root shown to the extractor
 LEARNT_ROLES = ("user", "assistant")  # system and tool text is stored, never extracted
 
@@ -288,8 +289,9 @@ def store(
             twin = facts.replaced_twin(db, root_id, scope.id, fact.text, fact.observed_at)
             reason = "known, and replaced since"
         if twin:
-            lifecycle.confirm(db, twin.id, fact.observed_at, fact.sources, step)
-            _replace(db, candidate, twin.id, step)
+            said = replace(step, batch_id=batch_id)
+            lifecycle.confirm(db, twin.id, fact.observed_at, fact.sources, said)
+            replace_by(db, candidate, twin.id, step)
             learnt.skipped.append(Skipped(fact.text, reason, twin.uid))
             continue
         if fact.expires_at is None:
@@ -299,13 +301,13 @@ def store(
         history.record(db, "ADD", uid, scope.id, now, batch_id=step.batch_id, actor=actor)
         mention(db, scope, id_, fact, made)
         _store_vector(db, scope, id_, fact, made)
-        _replace(db, candidate, id_, step)
+        replace_by(db, candidate, id_, step)
         for other in candidate.continues:
             facts.link(db, id_, other, "continues")
         learnt.facts.append(id_)
 
 
-def _replace(db: apsw.Connection, candidate: Candidate, fact_id: int, step: lifecycle.Step) -> None:
+def replace_by(db: apsw.Connection, candidate: Candidate, fact_id: int, step: lifecycle.Step) -> None:
     """Put a fact in the place of those it replaces, and of those that replaced them while nobody knew of it."""
     replaced = dict.fromkeys(candidate.replaces)
     day = instants.day(candidate.fact.observed_at, candidate.fact.observed_offset)
@@ -377,7 +379,7 @@ def rewrite(
     if made_by and old_vector is not None:
         row = vectors.Row(version, old_vector, *keys_of(scope), live=False, expires_at=vectors.ends(old[3]))
         vectors.insert(db, "fact", [row], made_by.probes)
-        vectors.expire(db, fact_id, expires_at)
+    vectors.expire(db, fact_id, expires_at)
     if text != old[0]:
         vectors.delete(db, "fact", [fact_id])
         facts.forget_vector(db, fact_id)
@@ -402,13 +404,14 @@ def rewrite(
         lifecycle.vouch(db, fact_id, now)
 
 
-def reword(db: apsw.Connection, batch: batches.Batch, step: lifecycle.Step, *, back: bool) -> list[int]:
+def reword(db: apsw.Connection, batch: batches.Batch, step: lifecycle.Step, back: bool) -> list[int]:
     """Give the facts that a batch has rewritten their earlier words again, or no longer; return their row ids.
 
     One that was changed since then keeps what it says.
     """
     reworded = []
-    for event in history.of_batch(db, batch.id):
+    events = history.of_batch(db, batch.id)
+    for event in events[::-1] if back else events:
         id_ = facts.by_uid(db, event.fact)
         if event.action != "UPDATE" or id_ is None or not event.before or not event.after:
             continue
@@ -445,7 +448,7 @@ def apply_ttls(db: apsw.Connection, kind: str, sql: str, bindings: Sequence[obje
         ttl = held[scope_id, of_kind]
         if ttl != before:
             change = Change(expires=(facts.expiry(said, ttl), ttl))
-            rewrite(db, id_, change, Embedded({}, {}, b""), "time to live")
+            rewrite(db, id_, change, Embedded({}, {}, b""), TTL_REASON)
             changed += 1
     return changed
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -229,10 +229,14 @@ def _shown(state: State) -> dict[str, object]:
 # Undone.
 
 
-def undo(db: apsw.Connection, batch_id: int, now: int, actor: str) -> tuple[Batch, Changed]:
+Reword = Callable[[Batch, Step, bool], Iterable[int]]
+
+
+def undo(db: apsw.Connection, batch_id: int, now: int, actor: str, reword: Reword) -> tuple[Batch, Changed]:
     """Undo a whole batch, or an undo. What it alone had said is hidden, what it replaced counts again.
 
-    A fact that another batch says as well stays, and one that something else has replaced stays past. Raises
+    A fact that another batch says as well stays, and one that something else has replaced stays past. reword: gives
+    the facts that a batch has rewritten their earlier words (True) or the batch's, and returns their row ids. Raises
     InvalidInputError where it is undone already.
     """
     batch, _, _ = batches.fetch(db, batch_id)
@@ -247,7 +251,9 @@ def undo(db: apsw.Connection, batch_id: int, now: int, actor: str) -> tuple[Batc
     step = Step(now, actor, f"undo of {batch.uid}", new.id)
     if stood and not stands:
         _hide(db, first, step, changed)
+        changed.restored += reword(first, step, True)
     elif stands and not stood:
+        changed.restored += reword(first, step, False)  # before a fact comes back that would find its twin
         _show(db, first, step, changed)
     return new, changed
 

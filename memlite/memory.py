@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import dataclasses
+import functools
 import json
 import os
 import time
@@ -47,7 +48,7 @@ from memlite import (
     why,
 )
 from memlite.db import Database
-from memlite.errors import InvalidInputError, ModelError, ModelMissingError, NotFoundError
+from memlite.errors import EmbedderMismatchError, InvalidInputError, ModelError, ModelMissingError, NotFoundError
 from memlite.learn import Learnt, timed
 from memlite.records import (
     AddResult,
@@ -481,9 +482,7 @@ class Memory:
         with self._database.write() as db:
             found = ids.find(db, "batches", arguments.id_prefix(batch), *self._place(db))
             row_id, uid = arguments.only(batch, "batch", found)
-            new, changed = lifecycle.undo(db, row_id, instants.now(), "caller")
-            step = lifecycle.Step(instants.now(), "caller", f"undo of {uid}", new.id)
-            changed.restored += learn.reword(db, batches.first(db, row_id), step, back=not batches.stands(db, row_id))
+            new, changed = lifecycle.undo(db, row_id, instants.now(), "caller", functools.partial(learn.reword, db))
         notes = self._notes(False)
         try:
             self._semantic.catch_up("fact", changed.restored)
@@ -828,6 +827,10 @@ class Memory:
             if reach is None or entity_reach is None:
                 yield db, None
                 return
+            if embedded and not self._semantic.made(db):
+                raise EmbedderMismatchError(
+                    "all vectors were made anew or rolled back while the query was embedded; ask again."
+                )
             asks_for_past = search.asks_for_past(read.text[:2000])
             yield (
                 db,

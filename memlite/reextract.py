@@ -8,22 +8,23 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import apsw
 
-from memlite import batches, facts, instants, learn, lifecycle, messages, scopes, worth
+from memlite import batches, facts, history, instants, learn, lifecycle, messages, scopes, worth
 from memlite.batches import Batch
 from memlite.db import Database
-from memlite.errors import InvalidInputError, ModelError
+from memlite.errors import ModelError
 from memlite.facts import NewFact
 from memlite.learn import Candidate, Embedded, Learnt
 from memlite.records import Extractor, NamedEntity
 from memlite.semantic import Semantic
 from memlite.words import digest
 
+KIND = "reextract"  # of the batch that stands for what one changed
 _ALIKE = 0.5  # F1 of the stems of two facts of one message that say the same in other words
 
 
@@ -40,13 +41,17 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class _Old:
-    """A fact of a batch as it is now. open: it counts, and nobody has changed it by hand."""
+    """A fact that was learnt from a batch or cites its messages.
+
+    counts: it is current. open: this batch's own as well, and nobody has changed it by hand. put_away: replaced,
+    expired, archived or undone; what an earlier reextract did not find again neither counts nor is put away.
+    """
 
     id: int
-    uid: str
     text: str
+    counts: bool
     open: bool
-    hidden: bool
+    put_away: bool
     sources: frozenset[int]
 
 
@@ -85,23 +90,26 @@ def answer(database: Database, semantic: Semantic, extractor: Extractor, batch_i
 
 
 def apply(
-    database: Database, semantic: Semantic, extractor: Extractor, sql: str, bindings: Sequence[object]
-) -> Changes:
-    """Change the facts of a scope to what its answers say, in one transaction."""
+    database: Database,
+    semantic: Semantic,
+    extractor: Extractor,
+    sql: str,
+    bindings: Sequence[object],
+    failed: Collection[int],
+) -> Changes | None:
+    """Change the facts of a scope to what its answers say, in one transaction. None where batches wait again, the
+    failed ones apart: another process has extracted meanwhile.
+    """
     with database.read() as db:
-        wanted = [each for _, each in _answers(db, extractor, sql, bindings)]
+        wanted = [candidates for _, candidates in _answers(db, extractor, sql, bindings)]
     made = learn.embed_candidates(semantic, [candidate for each in wanted for candidate in each])
     changes = Changes()
     with database.write() as db:
+        if not set(failed).issuperset(waiting(db, extractor, sql, bindings)):
+            return None
         for batch, candidates in list(_answers(db, extractor, sql, bindings)):
             _apply(db, batch, candidates, made, extractor, changes)
-        db.execute(
-            f"""
-            DELETE FROM answers WHERE batch_id IN (
-              SELECT b.id FROM batches b JOIN scopes s ON s.id = b.scope_id WHERE {sql})
-            """,
-            bindings,
-        )
+            db.execute("DELETE FROM answers WHERE batch_id = ?", (batch.id,))
     return changes
 
 
@@ -111,7 +119,7 @@ def _answers(
     rows = db.execute(
         f"""
         SELECT a.batch_id, a.facts FROM answers a JOIN batches b ON b.id = a.batch_id JOIN scopes s ON s.id = b.scope_id
-        WHERE a.made_by = ? AND {sql} ORDER BY a.batch_id
+        WHERE a.made_by = ?1 AND b.made_by <> ?1 AND {sql} ORDER BY a.batch_id
         """,
         (learn.made_by(extractor), *bindings),
     )
@@ -135,37 +143,68 @@ def _apply(
     extractor: Extractor,
     changes: Changes,
 ) -> None:
+    batches.finish(db, batch.id, learn.made_by(extractor))
     if batches.undone_by(db, batch.id):
         return
-    batches.finish(db, batch.id, learn.made_by(extractor))
     scope = scopes.fetch(db, batch.scope_id)
     old = _old(db, batch.id)
+    closed = _closed(db, batch.id, old)
+    told = [candidate for candidate in candidates if not closed.intersection(candidate.fact.sources)]
+    left = [fact for fact in old if fact.counts]
     new: list[Candidate] = []
-    for candidate in candidates:
-        twin = _alike(candidate, old)
-        if twin is None:
-            if not _hidden(db, candidate, old):
-                new.append(candidate)
+    for candidate, twin in _paired(told, [fact for fact in left if not closed & fact.sources]):
+        if twin is None or not _keep(db, twin, candidate, scope.root_id, made, batch, extractor, changes):
+            new.append(candidate)
             continue
-        old.remove(twin)
-        if not twin.open:
-            changes.kept += 1
-        elif twin.text == candidate.fact.text:
-            facts.set_origin(db, twin.id, candidate.fact)
-            changes.kept += 1
-        else:
-            _reword(db, twin, candidate.fact, made, _step(db, batch, extractor, changes), changes)
+        left.remove(twin)
+        changes.kept += twin.id not in changes.changed
     if new:
         learnt = Learnt()
         step = _step(db, batch, extractor, changes)
         learn.store(db, scope, batch.id, new, learnt, made, extractor.name, across_runs=True, part_of=step.batch_id)
         changes.added += learnt.facts
-    for fact in old:
-        if fact.open and lifecycle.batches_saying(db, fact.id) <= {batch.id}:
+    for fact in left:
+        if fact.open and not closed & fact.sources and not _is_needed(db, fact, batch):
             lifecycle.archive(db, fact.id, _step(db, batch, extractor, changes))
             changes.archived.append(fact.id)
         else:
             changes.kept += 1
+
+
+def _keep(
+    db: apsw.Connection,
+    old: _Old,
+    candidate: Candidate,
+    root_id: int,
+    made: Embedded,
+    batch: Batch,
+    extractor: Extractor,
+    changes: Changes,
+) -> bool:
+    """Let a fact stay under its id, in the new words where they differ; False where it cannot take them."""
+    fact = candidate.fact
+    if old.text != fact.text and old.open:
+        if facts.twin_in_root(db, root_id, fact.text):  # that one says it, and this one goes
+            return False
+        if not _is_needed(db, old, batch):
+            step = _step(db, batch, extractor, changes)
+            change = learn.Change(text=fact.text, entities=fact.entities)
+            learn.rewrite(db, old.id, change, made, step.reason, actor=step.actor, batch_id=step.batch_id)
+            facts.set_origin(db, old.id, fact)
+            changes.changed.append(old.id)
+    if old.open:
+        facts.add_sources(db, old.id, messages.existing(db, fact.sources))
+        if candidate.replaces:
+            learn.replace_by(db, candidate, old.id, _step(db, batch, extractor, changes))
+    return True
+
+
+def _is_needed(db: apsw.Connection, old: _Old, batch: Batch) -> bool:
+    """Whether another batch says a fact as well, or it stands in the place of others: then it stays as it is."""
+    saying = (batches.fetch(db, id_)[0] for id_ in history.batches_saying(db, old.id))
+    return any(each.id != batch.id and each.kind != KIND for each in saying) or bool(
+        facts.all_replaced_by(db, json.dumps([old.id]))
+    )
 
 
 def _step(db: apsw.Connection, batch: Batch, extractor: Extractor, changes: Changes) -> lifecycle.Step:
@@ -173,81 +212,72 @@ def _step(db: apsw.Connection, batch: Batch, extractor: Extractor, changes: Chan
     now = instants.now()
     found = next((each for each in changes.batches if each.scope_id == batch.scope_id), None)
     if found is None:
-        found = batches.insert(db, batch.scope_id, "done", now, kind="reextract")
+        found = batches.insert(db, batch.scope_id, "done", now, kind=KIND)
         changes.batches.append(found)
     return lifecycle.Step(now, extractor.name, "extracted again", found.id)
 
 
 def _old(db: apsw.Connection, batch_id: int) -> list[_Old]:
-    """What an extractor has learnt from a batch."""
+    """What was learnt from a batch, and what else cites its messages."""
     rows = list(
         db.execute(
             """
-            SELECT f.id, f.uid, f.text, f.live = 1 AND NOT EXISTS (
+            SELECT f.id, f.text, f.live, f.batch_id = ?1 AND f.live = 1 AND f.model <> '' AND NOT EXISTS (
                      SELECT 1 FROM events e LEFT JOIN batches b ON b.id = e.batch_id
-                     WHERE e.fact_uid = f.uid AND (e.action = 'UPDATE' AND e.batch_id IS NULL OR e.action = 'RESTORE')
-                       AND coalesce(b.kind, '') <> 'reextract' AND b.undoes IS NULL),
-                   f.archived_at IS NOT NULL
-            FROM facts f WHERE f.batch_id = ? AND f.model <> '' AND f.recorded_to IS NULL ORDER BY f.id
+                     WHERE e.fact_uid = f.uid AND b.id IS NULL AND e.reason <> ?2
+                       AND e.action IN ('UPDATE', 'RESTORE')),
+                   f.live = 0 AND coalesce((
+                     SELECT b.kind FROM events e LEFT JOIN batches b ON b.id = e.batch_id
+                     WHERE e.fact_uid = f.uid AND e.action = 'ARCHIVE' AND f.archived_at IS NOT NULL
+                     ORDER BY e.id DESC LIMIT 1), '') <> ?3
+            FROM facts f
+            WHERE f.recorded_to IS NULL AND (f.batch_id = ?1 OR f.id IN (
+              SELECT r.fact_id FROM sources r JOIN messages m ON m.id = r.message_id WHERE m.batch_id = ?1))
+            ORDER BY f.id
             """,
-            (batch_id,),
+            (batch_id, learn.TTL_REASON, KIND),
         )
     )
     sources = messages.of_facts(db, json.dumps([row[0] for row in rows]))
     return [
-        _Old(id_, uid, text, bool(open_), bool(hidden), frozenset(sources.get(id_, ())))
-        for id_, uid, text, open_, hidden in rows
+        _Old(id_, text, bool(counts), bool(open_), bool(put_away), frozenset(sources.get(id_, ())))
+        for id_, text, counts, open_, put_away in rows
     ]
 
 
-def _alike(candidate: Candidate, old: Sequence[_Old]) -> _Old | None:
-    """The fact of the same messages that says the same, in these words or in others."""
-    hash_ = digest(candidate.fact.text)
-    same = [fact for fact in old if digest(fact.text) == hash_]
-    if same:
-        return max(same, key=lambda fact: fact.open)
-    near = [
-        (_overlap(candidate.fact.text, fact.text), fact) for fact in old if fact.sources & {*candidate.fact.sources}
-    ]
-    best = max(near, key=lambda pair: (pair[0], -pair[1].id), default=None)
-    return best[1] if best and best[0] >= _ALIKE else None
+def _closed(db: apsw.Connection, batch_id: int, old: Sequence[_Old]) -> set[int]:
+    """Row ids of the messages of which something was put away or deleted: what it was could come back in other words,
+    so nothing more is learnt from them, and what else was learnt from them stays as it is.
+    """
+    spent = [id_ for id_ in messages.of_batch(db, batch_id) if messages.spent(db, [id_])]
+    return {*spent, *(id_ for fact in old if fact.put_away for id_ in fact.sources)}
+
+
+def _paired(candidates: Sequence[Candidate], old: Sequence[_Old]) -> Iterator[tuple[Candidate, _Old | None]]:
+    """Every candidate with the fact that says the same, in these words or, of the same messages, in others."""
+    taken: dict[int, _Old] = {}
+    free = {fact.id: fact for fact in old}
+    for number, candidate in enumerate(candidates):
+        hash_ = digest(candidate.fact.text)
+        same = next((fact for fact in free.values() if digest(fact.text) == hash_), None)
+        if same:
+            taken[number] = free.pop(same.id)
+    near = sorted(
+        (-_overlap(candidate.fact.text, fact.text), number, fact.id)
+        for number, candidate in enumerate(candidates)
+        for fact in free.values()
+        if number not in taken and fact.sources & {*candidate.fact.sources}
+    )
+    for overlap, number, id_ in near:
+        if -overlap >= _ALIKE and number not in taken and id_ in free:
+            taken[number] = free.pop(id_)
+    for number, candidate in enumerate(candidates):
+        yield candidate, taken.get(number)
 
 
 def _overlap(one: str, other: str) -> float:
     mine, theirs = worth.stems(one), worth.stems(other)
     return 2 * len(mine & theirs) / max(1, len(mine) + len(theirs))
-
-
-def _hidden(db: apsw.Connection, candidate: Candidate, old: Sequence[_Old]) -> bool:
-    """Whether a fact that is new may be one in other words that somebody has archived or deleted: better none.
-
-    Of a message from which all that was learnt is hidden nothing is learnt again.
-    """
-    cited = {*candidate.fact.sources}
-    if messages.spent(db, cited):
-        return True
-    about = [fact for fact in old if fact.sources & cited]
-    return bool(about) and all(fact.hidden for fact in about)
-
-
-def _reword(
-    db: apsw.Connection, old: _Old, fact: NewFact, made: Embedded, step: lifecycle.Step, changes: Changes
-) -> None:
-    try:
-        learn.rewrite(
-            db,
-            old.id,
-            learn.Change(text=fact.text, entities=fact.entities),
-            made,
-            step.reason,
-            actor=step.actor,
-            batch_id=step.batch_id,
-        )
-    except InvalidInputError:  # another fact of the scope says that
-        changes.kept += 1
-        return
-    facts.set_origin(db, old.id, fact)
-    changes.changed.append(old.id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,17 +300,21 @@ def run(
     tell: Callable[[str], None],
 ) -> Done:
     """Answer what waits, at most `limit` batches, and apply the answers once none waits."""
-    failures: list[str] = []
-    with database.read() as db:
-        ids = waiting(db, extractor, *place)
-    chosen = ids if limit is None else ids[:limit]
-    for number, id_ in enumerate(chosen, 1):
-        try:
-            answer(database, semantic, extractor, id_, min_confidence)
-        except ModelError as error:
-            with database.read() as db:
-                failures.append(f"{batches.fetch(db, id_)[0].uid}: {error}")
-        tell(f"batch {number} of {len(chosen)}")
-    left = len(ids) - len(chosen)
-    changes = Changes() if left else apply(database, semantic, extractor, *place)
-    return Done(changes, len(chosen) - len(failures), left, failures)
+    failed: dict[int, str] = {}
+    while True:
+        with database.read() as db:
+            ids = [id_ for id_ in waiting(db, extractor, *place) if id_ not in failed]
+        done = 0
+        for number, id_ in enumerate(ids, 1):
+            if done == limit:
+                return Done(Changes(), done, len(ids) - number + 1, list(failed.values()))
+            try:
+                answer(database, semantic, extractor, id_, min_confidence)
+                done += 1
+            except ModelError as error:
+                with database.read() as db:
+                    failed[id_] = f"{batches.fetch(db, id_)[0].uid}: {error}"
+            tell(f"batch {number} of {len(ids)}")
+        changes = apply(database, semantic, extractor, *place, failed)
+        if changes is not None:
+            return Done(changes, done, 0, list(failed.values()))

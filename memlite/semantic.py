@@ -88,6 +88,13 @@ class Semantic:
         """What identifies the embedder of the vectors that `embed` returned."""
         return self._checked.probes if self._checked else b""
 
+    def made(self, db: apsw.Connection) -> bool:
+        """Whether the vectors that answer now are of the embedder that `embed` used last: another process may have
+        made all anew since then.
+        """
+        now = vectors.identity(db)
+        return now is None or now == self._checked
+
     def begun(self) -> bool:
         """Whether any embedder has ever made vectors for this file."""
         with self._database.read() as db:

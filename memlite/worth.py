@@ -31,10 +31,18 @@ def unworthy(fact: ExtractedFact, request: ExtractionRequest) -> str | None:
 
 
 def known(fact: ExtractedFact, request: ExtractionRequest) -> str | None:
-    """The text of the known fact of which this one says no more, or None: perhaps one that it claims to replace."""
+    """The text of the known fact of which this one says no more, or None. What claims to replace one says the same."""
     if fact.continues:
         return None
-    return next((each.text for each in request.known if _says_no_more(fact, each.text, request)), None)
+    return next(
+        (
+            each.text
+            for each in request.known
+            if _says_no_more(fact, each.text, request)
+            and (not fact.replaces or _says_no_less(fact, each.text, request))
+        ),
+        None,
+    )
 
 
 def repeated(fact: ExtractedFact, request: ExtractionRequest) -> bool:
@@ -92,3 +100,10 @@ def _says_no_more(fact: ExtractedFact, known: str, request: ExtractionRequest) -
         and denied == bool(_NEGATION.search(clause))
         for clause in _CLAUSE.split(known)
     )
+
+
+def _says_no_less(fact: ExtractedFact, known: str, request: ExtractionRequest) -> bool:
+    """Whether every word of weight and number of the known fact stands in this one."""
+    words = {ground.fold(word) for word in ground.content_words(known)} - _speakers(request)
+    numbers, short = ground.number_words(known), _short(known)
+    return words <= _words(fact, request) and numbers <= ground.number_words(fact.text) and short <= _short(fact.text)

@@ -45,7 +45,7 @@ def test_torch_and_llama_cpp_give_the_same_scores_with_an_adapter(models: Path, 
     with torch.no_grad():
         wanted = model(input_ids=torch.tensor([tokens])).logits[0, -1].numpy()
     assert cosine(adapted, wanted) > 0.99  # llama.cpp rounds activations to 8 bits
-    assert cosine(without, wanted) < cosine(adapted, wanted) - 0.02
+    assert 1 - cosine(without, wanted) > 10 * (1 - cosine(adapted, wanted))
 
     before = [layer.b.clone() for _, layer in lora.layers(model)]
     lora.load(model, path)

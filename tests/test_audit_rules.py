@@ -71,7 +71,7 @@ def test_any_text_can_be_read_and_masked(text: str) -> None:
     assert secrets.find(secrets.masked(text)) == [] or secrets.find(text)
     told = reading.read(text, "Ana")
     assert reading.read(text, "Ana") == told
-    list(slots.read(told))
+    list(slots.read(told, {}))
     list(contradictions.denials(told))
     slots.denial(told)
 
@@ -101,6 +101,11 @@ def test_other_forms_of_the_same_words_are_read_alike(one: str, other: str) -> N
         ("The blood type of Ana is A positive.", ("ana", "blood type", "A positive")),
         ("Ana was born on 3 May 1990.", ("ana", "birthday", "3 May 1990")),
         ("Ana turned 40.", ("ana", "age", "40")),
+        ("Ana works for Clara.", None),
+        ("Ana works in Marketing.", None),
+        ("Ana moved to Linux.", None),
+        ("Ana was born in May.", None),
+        ("Ana lives in Room 12.", None),
         ("Ana and Ben live in Porto.", None),
         ("Ana says that Ben lives in Porto.", None),
         ("Everyone lives in Porto.", None),
@@ -109,8 +114,16 @@ def test_other_forms_of_the_same_words_are_read_alike(one: str, other: str) -> N
     ],
 )
 def test_a_value_is_read_where_there_can_be_one_only(text: str, told: tuple[str, str, str] | None) -> None:
-    read = [(slot.subject, slot.name, slot.value) for slot in slots.read(reading.read(text))]
+    read = [(slot.subject, slot.name, slot.value) for slot in slots.read(reading.read(text), {})]
     assert read[:1] == ([told] if told else [])
+
+
+def test_what_somebody_moved_to_or_works_for_is_read_where_its_type_is_known() -> None:
+    read = [
+        [slot.name for slot in slots.read(reading.read(text), {"lisbon": "place", "feedzai": "organisation"})]
+        for text in ("Ana moved from Porto to Lisbon.", "Ana works for Feedzai.", "Ana works in Lisbon.")
+    ]
+    assert read == [["home"], ["employer"], ["place of work"]]
 
 
 def test_a_country_and_a_city_do_not_exclude_each_other() -> None:

@@ -171,17 +171,17 @@ def test_a_relative_date_is_found_and_resolved_in_its_language(language: str, te
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("I met her on the 04th Jan 2019.", "the 04th Jan 2019 = 2019-01-04"),
-        ("fourth of July 1995", "fourth of July 1995 = 1995-07-04"),
-        ("born on twenty five January nineteen eighty six", "twenty five January nineteen eighty six = 1986-01-25"),
-        ("shipped 23/Sep/2020", "23/Sep/2020 = 2020-09-23"),
-        ("the file report-2002-10-09.xlsx", "2002-10-09 = 2002-10-09"),
-        ("on 7/6/2018", "7/6/2018 = 2018-07-06"),
+        ("I met her on the 06th Mar 2021.", "the 06th Mar 2021 = 2021-03-06"),
+        ("third of August 1998", "third of August 1998 = 1998-08-03"),
+        ("born on thirty one March nineteen seventy four", "thirty one March nineteen seventy four = 1974-03-31"),
+        ("shipped 14/Nov/2017", "14/Nov/2017 = 2017-11-14"),
+        ("the backup notes-2011-03-27.zip", "2011-03-27 = 2011-03-27"),
+        ("on 8/5/2021", "8/5/2021 = 2021-08-05"),
         ("on 31/12/2018", "31/12/2018 = 2018-12-31"),
         ("in summer 2019", "summer 2019 = 2019-06-01..2019-08-31 season"),
-        ("on Black Friday 2010", "Black Friday 2010 = 2010-11-26"),
+        ("on Black Friday 2022", "Black Friday 2022 = 2022-11-25"),
         ("the last Monday of May 2024", "the last Monday of May 2024 = 2024-05-27"),
-        ("the first week of 2015", "the first week of 2015 = 2014-12-29..2015-01-04 week"),
+        ("the first week of 2026", "the first week of 2026 = 2025-12-29..2026-01-04 week"),
         ("Er wurde am 3.4.1987 geboren.", "3.4.1987 = 1987-04-03"),
         ("Weihnachten 2023 waren wir in Rom.", "Weihnachten 2023 = 2023-12-25"),
         (
@@ -190,9 +190,9 @@ def test_a_relative_date_is_found_and_resolved_in_its_language(language: str, te
         ),
         ("Elle est née le 7/6/2018.", "le 7/6/2018 = 2018-06-07"),
         ("en mille neuf cent quatre-vingt-douze", "mille neuf cent quatre-vingt-douze = 1992-01-01..1992-12-31"),
-        ("Nació el 2 de octubre de dos mil dieciocho.", "el 2 de octubre de dos mil dieciocho = 2018-10-02"),
+        ("Nació el 9 de junio de dos mil catorce.", "el 9 de junio de dos mil catorce = 2014-06-09"),
         ("È nato il 2 ottobre 2018.", "il 2 ottobre 2018 = 2018-10-02"),
-        ("Nasceu em 2 de outubro de 92.", "2 de outubro de 92 = 1992-10-02"),
+        ("Nasceu em 7 de julho de 88.", "7 de julho de 88 = 1988-07-07"),
         ("Hij is geboren op 2 oktober 2018.", "2 oktober 2018 = 2018-10-02"),
         ("他2018年10月2日出生。", "2018年10月2日 = 2018-10-02"),
         ("二〇二三年五月", "二〇二三年五月 = 2023-05-01..2023-05-31"),
@@ -214,7 +214,7 @@ def test_an_absolute_date_is_found_and_not_resolved(text: str, expected: str) ->
     [
         "You may march on once more; the sun sat, they wed, and it is due to fall.",
         "It cost 12.50, version 2.10.3, at 10.30, page 5/10, a 3-2 win, 24/7, 1/2 cup.",
-        "Call 206-555-1212 or +86 138-2010-2015, host 192.168.1.12, SSN 123-12-1234.",
+        "Call 415-555-0107 or +49 151-2014-2019, host 10.0.12.25, number 417-11-2033.",
         "February 30th 2019",
         "Ich wohne hier, guten Morgen, am Morgen jogge ich, die Sonne, so ist das.",
         "Jeden Freitag esse ich Fisch, an einem Montag, die letzten drei Wochen, vor mehr als zwei Wochen.",
@@ -245,15 +245,15 @@ def test_a_birthday_and_a_feast_are_found_but_not_resolved() -> None:
 def test_lists_and_parts_of_dates_are_each_a_date() -> None:
     assert days("Monday or Tuesday works") == ["Monday = 2025-05-19", "Tuesday = 2025-05-20"]
     assert days("Lunes o martes me va bien.") == ["Lunes = 2025-05-19", "martes = 2025-05-20"]
-    assert days("los días 18 y 19 de junio") == ["los días 18 = 2025-06-18", "19 de junio = 2025-06-19"]
-    assert days("6월 18일과 19일에 가요") == ["6월 18일 = 2025-06-18", "19일 = 2025-06-19"]
-    assert days("three days after next Friday") == ["three days after next Friday = 2025-05-19"]
-    assert days("the first Monday of next month") == ["the first Monday of next month = 2025-06-02"]
+    assert days("los días 7 y 8 de agosto") == ["los días 7 = 2025-08-07", "8 de agosto = 2025-08-08"]
+    assert days("8월 7일과 8일에 가요") == ["8월 7일 = 2025-08-07", "8일 = 2025-08-08"]
+    assert days("five days after next Tuesday") == ["five days after next Tuesday = 2025-05-25"]
+    assert days("the second Sunday of next month") == ["the second Sunday of next month = 2025-06-08"]
 
 
 def test_the_weekday_beside_a_date_says_its_month_or_year() -> None:
-    assert days("Monday 21") == ["Monday 21 = 2025-04-21"]
-    assert days("viernes 31") == ["viernes 31 = 2025-01-31"]
+    assert days("Thursday 19") == ["Thursday 19 = 2025-06-19"]
+    assert days("jueves 12") == ["jueves 12 = 2025-06-12"]
     assert days("am Dienstag, dem 13. Mai") == ["Dienstag, dem 13. Mai = 2025-05-13"]
 
 

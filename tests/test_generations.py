@@ -190,3 +190,35 @@ def test_a_file_without_vectors_gets_them_by_reembed(path: Path) -> None:
     with Memory(path, embedder=Hashed("new"), extractor=False) as memory:
         assert memory.reembed() == 2
     assert held(path) == {"serving": ("new", 1)}
+
+
+def test_a_search_during_the_switch_says_so(path: Path) -> None:
+    fill(path, 3)
+    old = Hashed("old")
+
+    def switch(texts: Sequence[str]) -> None:
+        if texts == ["books"]:
+            with Memory(path, embedder=Hashed("new", 24), extractor=False) as other:
+                other.reembed()
+
+    with Memory(path, embedder=old, extractor=False) as memory:
+        memory.search("Ana", user_id="u")
+        old.before = switch
+        with pytest.raises(EmbedderMismatchError, match="ask again"):
+            memory.search("books", user_id="u")
+
+
+def test_an_expiry_reaches_every_generation(path: Path) -> None:
+    with Memory(path, embedder=Hashed("old"), extractor=False) as memory:
+        memory.remember("Ana likes milk.", user_id="u")
+    with Memory(path, embedder=Hashed("new"), extractor=False) as memory:
+        memory.reembed()
+        (fact,) = memory.remember("Ana likes tea.", user_id="u", expires_at="2090-01-01").facts
+        memory.rollback_reembed()
+    with Memory(path, embedder=False, extractor=False) as memory:
+        memory.update(fact.id, expires_at="2020-01-01")
+        memory.rollback_reembed()
+    db = apsw.Connection(str(path))
+    load_sqlite_vec(db)
+    assert db.execute("SELECT count(*) FROM fact_vectors WHERE expires_at < 1700000000000").get == 1
+    db.close()

@@ -143,18 +143,18 @@ def test_a_third_model_begins_anew(path: Path, batches: dict[str, str]) -> None:
 def test_a_fault_while_the_facts_change_leaves_all_as_it_was(
     path: Path, batches: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reword = reextract._reword
+    keep = reextract._keep
 
-    def stop(*given: Any) -> None:
-        reword(*given)
+    def stop(*given: Any) -> bool:
+        keep(*given)
         raise KeyboardInterrupt
 
     with opened(path) as memory:
-        monkeypatch.setattr(reextract, "_reword", stop)
+        monkeypatch.setattr(reextract, "_keep", stop)
         with pytest.raises(KeyboardInterrupt):
             memory.reextract()
         assert texts(memory) == BEFORE
-        monkeypatch.setattr(reextract, "_reword", reword)
+        monkeypatch.setattr(reextract, "_keep", keep)
         assert memory.reextract().extracted == 0  # the answers are there
         assert texts(memory) == AFTER
 
@@ -261,3 +261,157 @@ def test_entities_and_days_follow_the_new_words(path: Path) -> None:
     with opened(path, new({"I met Ben.": ["Ana met Ben and was glad."]})) as memory:
         memory.reextract()
         assert {entity.name for entity in memory.entities(user_id="u")} == {"Ana"}
+
+
+# What an attacker found.
+
+
+def relearn(path: Path, message: str | list[str], old: list[str], new_: list[str]) -> Memory:
+    """A memory in which the old model has made `old` of a message, and the new one will make `new_`."""
+    text = message if isinstance(message, str) else message[-1]
+    with Memory(path, embedder=False, extractor=Says("old", {text: old})) as memory:
+        memory.add([said(each)[0] for each in ([message] if isinstance(message, str) else message)], user_id="u")
+    return opened(path, new({text: new_}))
+
+
+BOTH = "I like tea and I like coffee."
+TEA, COFFEE = "Ana likes tea.", "Ana likes coffee."
+
+
+def test_what_stands_beside_a_deleted_fact_stays(path: Path) -> None:
+    with relearn(path, BOTH, [TEA, COFFEE], [TEA, COFFEE]) as memory:
+        memory.delete(ids(memory)[TEA], keep_messages=True)
+        memory.reextract()
+        assert texts(memory) == [COFFEE]
+
+
+@pytest.mark.parametrize("made", [["Ana likes tea.", "Ana does like tea."], ["Ana likes tea and coffee."]])
+def test_nothing_of_a_message_comes_back_whose_fact_was_archived(path: Path, made: list[str]) -> None:
+    with relearn(path, BOTH, [TEA, COFFEE], made) as memory:
+        memory.archive(ids(memory)[TEA])
+        memory.reextract()
+        assert texts(memory) == [COFFEE]
+
+
+def test_what_one_model_does_not_find_another_may(path: Path, batches: dict[str, str]) -> None:
+    with opened(path, Says("bad", {})) as memory:
+        memory.reextract()
+        assert texts(memory) == []
+    with opened(path) as memory:
+        memory.reextract()
+        assert texts(memory) == AFTER
+
+
+def test_what_one_run_added_another_may_archive(path: Path, batches: dict[str, str]) -> None:
+    with opened(path) as memory:
+        memory.reextract()
+    with opened(path, Says("third", OLD)) as memory:
+        memory.reextract()
+        assert "Rex is a dog." not in texts(memory)
+
+
+def test_an_archived_fact_that_two_batches_say_stays_archived(path: Path) -> None:
+    answers = {"I like tea.": [TEA], "Yes, I like tea.": [TEA]}
+    with opened(path, Says("old", answers)) as memory:
+        for text in answers:
+            memory.add(said(text), user_id="u")
+        memory.archive(ids(memory)[TEA])
+    with opened(path, new(answers)) as memory:
+        memory.reextract()
+        assert texts(memory) == []
+
+
+def test_a_fact_that_another_batch_says_keeps_its_words(path: Path) -> None:
+    answers = {"I like hot tea.": [TEA], "Yes, I like tea.": [TEA]}
+    with opened(path, Says("old", answers)) as memory:
+        first = memory.add(said("I like hot tea."), user_id="u").batch
+        memory.add(said("Yes, I like tea."), user_id="u")
+    with opened(path, new({**answers, "I like hot tea.": ["Ana likes hot tea."]})) as memory:
+        memory.reextract()
+        memory.undo(first)
+        assert not any("hot" in text for text in texts(memory))
+
+
+def test_undone_and_redone_a_fact_and_its_new_twin_are_both_there(path: Path) -> None:
+    with relearn(path, BOTH, [COFFEE], [TEA, COFFEE]) as memory:
+        (batch,) = memory.reextract().batches
+        assert texts(memory) == [COFFEE, TEA]
+        back = memory.undo(batch)
+        assert texts(memory) == [COFFEE]
+        memory.undo(back.batch)
+        assert texts(memory) == [COFFEE, TEA]
+
+
+def test_words_that_two_facts_exchanged_are_given_back(path: Path) -> None:
+    with relearn(path, "I like tea a lot and I like coffee.", [COFFEE, TEA], ["Ana likes tea a lot.", TEA]) as memory:
+        (batch,) = memory.reextract().batches
+        memory.undo(batch)
+        assert texts(memory) == [COFFEE, TEA]
+
+
+def test_a_fact_is_gone_when_all_that_said_it_is_undone(path: Path) -> None:
+    with opened(path, Says("old", {"I like tea.": [TEA]})) as memory:
+        adds = [memory.add(said(text), user_id="u").batch for text in ("I like tea.", "Yes, I like tea.")]
+    with opened(path, new({"I like tea.": [TEA], "Yes, I like tea.": [TEA]})) as memory:
+        memory.reextract()
+        for batch in adds:
+            memory.undo(batch)
+        assert texts(memory) == []
+
+
+def test_a_time_to_live_is_no_change_by_hand(path: Path, batches: dict[str, str]) -> None:
+    with opened(path) as memory:
+        memory.set_ttl(365, user_id="u", existing=True)
+        memory.reextract()
+        assert texts(memory) == AFTER
+
+
+def test_a_limit_counts_what_was_extracted(path: Path, batches: dict[str, str]) -> None:
+    extractor = new()
+    extractor.fails = {"I like tea."}
+    with opened(path, extractor) as memory:
+        first = memory.reextract(limit=1)
+        assert (first.extracted, first.waiting) == (1, 1)
+        assert memory.reextract(limit=1).extracted == 1
+        done = memory.reextract(limit=1)
+        assert (done.extracted, done.waiting, len(done.failures)) == (0, 0, 1)
+        assert "Rex is a dog." in texts(memory)
+
+
+def test_two_runs_at_once_change_the_facts_once(path: Path, batches: dict[str, str]) -> None:
+    class Slow(Says):
+        def extract(self, request: ExtractionRequest) -> Extraction:
+            if not self.asked:
+                with opened(path) as other:
+                    other.undo(*other.reextract().batches)
+            return super().extract(request)
+
+    with opened(path, Slow("new", NEW)) as memory:
+        assert memory.reextract().batches == ()
+        assert texts(memory) == BEFORE
+
+
+def test_the_sources_of_new_words_are_sources_of_the_fact(path: Path) -> None:
+    class Both(Says):
+        def extract(self, request: ExtractionRequest) -> Extraction:
+            numbers = tuple(turn.number for turn in request.messages)
+            return Extraction((ExtractedFact("Ana likes tea from Porto.", "Ana", numbers, confidence=0.9),))
+
+    with opened(path, Says("old", {"I like tea.": [TEA]})) as memory:
+        added = memory.add([*said("I like tea."), *said("It is from Porto.")], user_id="u")
+    with opened(path, Both("new", {})) as memory:
+        memory.reextract()
+        assert texts(memory) == ["Ana likes tea from Porto."]
+        memory.delete(added.messages[1])
+        assert texts(memory) == []  # it drew on that message
+
+
+def test_another_users_answer_does_not_make_a_receipt_unclean(path: Path) -> None:
+    text = "I like jasmine tea very much."
+    with opened(path, Says("old", {text: ["Ana likes jasmine tea."]})) as memory:
+        for _ in range(2):
+            memory.add(said(text), user_id="v")
+    with opened(path, new({text: ["Ana likes jasmine tea very much."]})) as memory:
+        memory.reextract(limit=1)
+        (fact,) = memory.remember("Ana likes jasmine tea very much.", user_id="u").facts
+        assert memory.delete(fact.id).clean

@@ -6,6 +6,7 @@ import itertools
 import os
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from memlite import Diff, Fact, Memory, instants
+from memlite import Diff, ExtractedFact, Extraction, ExtractionRequest, Fact, Memory, instants
 from tests.conftest import Echo
 
 RUNS = int(os.environ.get("MEMLITE_RUNS", "25"))
@@ -471,6 +472,35 @@ def test_an_old_message_does_not_bring_back_what_was_replaced_since(learning: Me
     assert [hit.text for hit in learning.search("Where does Ana live?", user_id="u")] == ["Ana lives in Oslo."]
     back = learning.add("Ana lives in Rome.", user_id="u", observed_at="2023-01-01")
     assert [fact.text for fact in back.facts] == ["Ana lives in Rome."]
+
+
+class Claiming:
+    """An extractor that writes each message as a fact which replaces the first known one."""
+
+    name = "claiming"
+    prompt_version = "1"
+
+    def extract(self, request: ExtractionRequest) -> Extraction:
+        known = tuple(fact.number for fact in request.known[:1])
+        return Extraction(
+            tuple(ExtractedFact(turn.text, turn.speaker, (turn.number,), replaces=known) for turn in request.messages)
+        )
+
+
+def test_what_a_model_claims_is_done_where_it_can_be_believed(path: Path) -> None:
+    said = [
+        ("2022-01-01", "Ana lives in Rome.", ["Ana lives in Rome."]),
+        ("2023-01-01", "Ana's sister lives in Bern.", ["Ana lives in Rome.", "Ana's sister lives in Bern."]),
+        ("2024-01-01", "Ana lives in Rome now.", ["Ana lives in Rome.", "Ana's sister lives in Bern."]),
+        ("2025-01-01", "Ana lives in Oslo.", ["Ana lives in Oslo.", "Ana's sister lives in Bern."]),
+        ("2021-01-01", "Ana lives in Faro.", ["Ana lives in Oslo.", "Ana's sister lives in Bern."]),
+    ]
+    with Memory(path, embedder=False, extractor=Claiming()) as memory:
+        for day_, text, counts in said:
+            memory.add(text, user_id="u", observed_at=day_)
+            assert current(memory) == counts, text
+        (faro,) = (fact for fact in memory.get_all(user_id="u", past=True) if "Faro" in fact.text)
+        assert window(memory, faro.id) == (2021, 2025)
 
 
 def test_a_fact_replaced_in_the_archive_comes_back_as_a_past_one(memory: Memory) -> None:

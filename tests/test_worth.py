@@ -71,6 +71,12 @@ def test_a_fact_that_says_what_it_replaces_is_no_repetition() -> None:
     assert worth.known(fact, TALK) is None
 
 
+def test_what_has_the_value_that_it_claims_to_replace_is_the_known_fact() -> None:
+    for year, known in ((2019, True), (2020, False)):
+        fact = ExtractedFact(f"Since {year} Ann works as a nurse at Bay Clinic in Porto now.", replaces=(1,))
+        assert (worth.known(fact, TALK) is not None) == known
+
+
 @pytest.mark.parametrize(
     ("said", "before", "fact", "repeated"),
     [

@@ -17,8 +17,8 @@ from memlite.audit.reading import Reading, read
 
 # What a fact says is not so: "is on viola now, no longer on violin". Behind a comma a new value stands before it.
 _DENIED = re.compile(
-    r"(?P<mark>,? (?:and |but )?not\b|\bno longer\b|\binstead of\b|\brather than\b|n['’]t\b|\bstopped\b|\bquit\b|"
-    r"\bgave up\b) (?P<what>(?:[^,;:.()]|(?<=\d)[,:.](?=\d))+?)"
+    r"(?P<mark>,? (?:and |but )?not\b|\bno longer\b|\binstead of\b|\brather than\b|n['’]t\b|\bquit\b|\bgave up\b|"
+    r"\bstopped\b(?! (?:at|in|on|by|for|to|over|off|near)\b)) (?P<what>(?:[^,;:.()]|(?<=\d)[,:.](?=\d))+?)"
     r"(?=[,;:](?!\d)|\.(?:\s|$)|$| but | because | since | so | and | as | any ?more)",
     re.IGNORECASE,
 )
@@ -89,7 +89,7 @@ def _judged(db: apsw.Connection, current: Sequence[Current]) -> set[frozenset[in
 def _of_slots(current: Sequence[Current]) -> Iterator[Contradiction]:
     by_slot: dict[tuple[int, object, str, str], list[tuple[slots.Slot, Current]]] = defaultdict(list)
     for fact in current:
-        for slot in slots.read(fact.reading):
+        for slot in slots.read(fact.reading, fact.types):
             who = fact.named.get(slot.subject, slot.subject)
             by_slot[fact.root, who, slot.name, slot.sort].append((slot, fact))
     for having in by_slot.values():

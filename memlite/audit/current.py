@@ -18,9 +18,9 @@ from memlite.words import fold
 class Current:
     """A current fact: what it says, of whom by which entity, and what must be equal where two are one.
 
-    age: which of two was observed first; said: which was said last the longer ago. named: the row ids of the entities
-    it mentions, by their folded names as it writes them. kept: kind, metadata and expiry. days: first and last of what
-    it tells, None where it gives none; seen: the day on which it was observed.
+    age: which of two was observed first; said: which was said last the longer ago. named, types: the row ids and types
+    of the entities it mentions, by their folded names as it writes them. kept: kind, metadata and expiry. days: first
+    and last of what it tells, None where it gives none; seen: the day on which it was observed.
     """
 
     id: int
@@ -35,6 +35,7 @@ class Current:
     said: tuple[int, int]
     sources: frozenset[int]
     named: dict[str, int]
+    types: dict[str, str]
     kept: tuple[object, ...]
     days: tuple[str, str] | None
     seen: str
@@ -61,10 +62,15 @@ def load(db: apsw.Connection, sql: str, bindings: Sequence[object]) -> list[Curr
     ):
         sources[fact_id].append(message_id)
     named: dict[int, dict[str, int]] = defaultdict(dict)
-    for fact_id, entity_id, name in db.execute(
-        "SELECT fact_id, entity_id, name FROM mentions WHERE fact_id IN (SELECT value FROM json_each(?))", (ids,)
+    types: dict[int, dict[str, str]] = defaultdict(dict)
+    for fact_id, entity_id, name, type_ in db.execute(
+        """
+        SELECT m.fact_id, e.id, m.name, e.type FROM mentions m JOIN entities e ON e.id = m.entity_id
+        WHERE m.fact_id IN (SELECT value FROM json_each(?))
+        """,
+        (ids,),
     ):
-        named[fact_id][fold(name)] = entity_id
+        named[fact_id][fold(name)], types[fact_id][fold(name)] = entity_id, type_
     return [
         Current(
             id=id_,
@@ -79,6 +85,7 @@ def load(db: apsw.Connection, sql: str, bindings: Sequence[object]) -> list[Curr
             said=(said, id_),
             sources=frozenset(sources[id_]),
             named=named[id_],
+            types=types[id_],
             kept=(kind, about, expires),
             days=(start, end) if start else None,
             seen=instants.day(at, offset).isoformat(),

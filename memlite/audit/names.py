@@ -122,7 +122,7 @@ class _Root:
         if both := one.facts & other.facts:
             return not any(_SAME.search(text) for text, _ in self.texts(both))
         having = [
-            {slot.name: slot for text, by in self.texts(entity.facts) for slot in slots.read(reading.read(text, by))
+            {slot.name: slot for text, by in self.texts(entity.facts) for slot in slots.read(reading.read(text, by), {})
              if slot.subject == fold(entity.name)} for entity in (one, other)
         ]  # fmt: skip
         return any(

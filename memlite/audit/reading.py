@@ -20,7 +20,7 @@ _PHRASES = tuple(
         (r"work(s|ing)? for(?= (?:the )?\d*[A-Z])", r"work\1 at"),
         (r"(?:is|are|am) (?:currently |now )?(?:based|residing) in", "lives in"),
         (r"reside(s?) (in|at)", r"live\1 \2"),
-        (r"(?:stopped|stops|quit|quits|gave up|has given up|no longer|not any ?more|never)", "not"),
+        (r"(?:(?:has )?(?:stopped|quit|given up|gave up)(?= \w+ing\b)|no longer|not any ?more|never)", "not"),
         (r"(?:any ?more|any longer)", ""),
         (r"(?:is|are) (?:named|called)", "is named"),
         (r"(?:called)(?= [A-Z])", "named"),
@@ -69,8 +69,7 @@ NUMBERS = {word: str(value) for value, word in enumerate(
     "zero one two three four five six seven eight nine ten eleven twelve".split())}  # fmt: skip
 # What may be said or left out.
 _EMPTY = frozenset(
-    "a an the is are am be do does that which who and also too just really very quite currently now still "
-    "his her their its my our your".split()
+    "a an the is are am be do does and also too just really very quite currently now still actually officially".split()
 )
 _PLACING = frozenset("at in on".split())  # what stands behind one of these may stand anywhere in the sentence
 # What ties the next word to the rest in a way that matters: from Porto to Lisbon, hired by Ben.
@@ -133,7 +132,7 @@ def read(text: str, by: str = "") -> Reading:
     denies, tie, place, before = False, "", False, ""
     for word in _words(written):
         if word in _NOT:
-            denies = not denies
+            denies = True
         elif word in _PLACING:
             place = True
         elif word in _TIES:
@@ -148,10 +147,13 @@ def read(text: str, by: str = "") -> Reading:
         unit = _plain(word)
         (placed if place else plain).append(tie + unit)
         if unit not in _LIGHT | _TENSES:
-            stems.insert(len(stems) - 1 if tie and stems else len(stems), unit[:_PREFIX])
+            stem = unit[:_PREFIX] if unit.isalpha() else unit  # the first digits of a date are those of many
+            stems.insert(len(stems) - 1 if tie and stems else len(stems), stem)
         tie, place = "", False
-    if tie:  # "the shop that Ana works for"
-        plain.append(tie)
+    plain += [tie] if tie else []  # "the shop that Ana works for"
+    if text.rstrip().endswith(("?", "？")):
+        plain.append("?")
+        stems.append("?")
     return Reading(text, tuple(plain), tuple(sorted(placed)), tuple(stems), frozenset(tenses), denies)
 
 

@@ -6,7 +6,7 @@ English sentences of a few plain shapes, whole and of the present; whatever else
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from memlite import dates
@@ -58,6 +58,11 @@ _STRONG = (
     (re.compile(r"\bcan(?:['’]t|not| not) stand\b"), "does not like"),
     (re.compile(r"\b(?:love|enjoy|adore)s\b"), "likes"),
 )
+# What stands where a place or a firm could.
+_TIMES = frozenset(
+    "january february march april may june july august september october november december spring summer autumn winter "
+    "christmas easter thanksgiving midnight night noon home".split()
+)
 _SPELT = {"favorite": "favourite", "color": "colour", "birthdate": "birthday", "hometown": "home town"}
 _PAST = frozenset("was were had did been used would could may might if maybe".split())
 
@@ -77,19 +82,21 @@ class Slot:
     newer: bool = False
 
 
-def read(fact: reading.Reading) -> Iterator[Slot]:
-    """The slots of a fact, none for most."""
+def read(fact: reading.Reading, types: Mapping[str, str]) -> Iterator[Slot]:
+    """The slots of a fact, none for most. types: of the entities that it mentions, by their folded names."""
     text = " ".join(fact.text.split())
     if len(text) > _LONGEST:
         return
     told = False
     for pattern, name, make in _SHAPES:
         found = pattern.fullmatch(text)
-        if found and not _NOBODY.search(found["subject"]) and not _ALSO.search(found.groupdict().get("rest") or ""):
-            slot = make(found, name)
-            if slot:
-                told = True
-                yield slot
+        if not found or _NOBODY.search(found["subject"]):
+            continue
+        rest = found.groupdict().get("rest") or ""
+        slot = None if _ALSO.search(rest) or re.match(r" \d", rest) else make(found, name, types)
+        if slot:
+            told = True
+            yield slot
     if not told:
         yield from _numbers(text)
 
@@ -101,6 +108,8 @@ def differ(one: str, other: str, sort: str) -> bool:
         return False
     if sort == "place":
         return places.exclude(one, other)
+    if sort == "name" and any(a.startswith(b) or b.startswith(a) for a in mine for b in theirs):
+        return False  # Ben, Benjamin
     if sort == "words":  # dark green and bright green: who knows
         return not {word[:4] for word in mine} & {word[:4] for word in theirs}
     if sort == "day":
@@ -116,7 +125,7 @@ def denial(fact: reading.Reading) -> tuple[object, bool] | None:
     for pattern, meant in _STRONG:
         text = pattern.sub(meant, text)
     told = fact if text == fact.text else reading.read(text)
-    if told.tenses - {"can"} and not told.tenses <= {"can"}:
+    if told.tenses - {"can"} or not told.plain:
         return None
     return (told.plain, told.placed), told.denies
 
@@ -129,41 +138,28 @@ def _sort(value: str) -> str:
     return "name" if re.fullmatch(_NAME, value) else "words"
 
 
-def _slot(found: re.Match[str], name: str, sort: str, *, newer: bool = False) -> Slot | None:
-    value = found["value"].strip(" \"'“”.")
-    return Slot(subject(found["subject"]), name, value, sort, newer) if value else None
-
-
 def subject(written: str) -> str:
     """Whom a sentence is about, in one form."""
     return fold(re.sub(r"^[Tt]he ", "", re.sub(r"['’]s?$", "", written.strip())))
 
 
-def _place(found: re.Match[str], name: str) -> Slot | None:
-    return _slot(found, name, "place")
+_Types = Mapping[str, str]
+_Made = Callable[[re.Match[str], str, _Types], "Slot | None"]
 
 
-def _moved(found: re.Match[str], name: str) -> Slot | None:
-    return _slot(found, name, "place", newer=True)
+def _slot(sort: str, *, newer: bool = False, only: str = "") -> _Made:
+    """Makes slots of one sort; only: of values of which somebody has told that they are of this type."""
+
+    def made(found: re.Match[str], name: str, types: _Types) -> Slot | None:
+        value = found["value"].strip(" \"'“”.")
+        if not value or fold(value) in _TIMES or (only and types.get(fold(value)) != only):
+            return None
+        return Slot(subject(found["subject"]), name, value, sort, newer)
+
+    return made
 
 
-def _named(found: re.Match[str], name: str) -> Slot | None:
-    return _slot(found, name, "name")
-
-
-def _begun(found: re.Match[str], name: str) -> Slot | None:
-    return _slot(found, name, "name", newer=True)
-
-
-def _status(found: re.Match[str], name: str) -> Slot | None:
-    return Slot(subject(found["subject"]), name, found["value"], "status")
-
-
-def _age(found: re.Match[str], name: str) -> Slot | None:
-    return Slot(subject(found["subject"]), name, found["value"], "number", newer="turned" in found[0])
-
-
-def _attribute(found: re.Match[str], name: str) -> Slot | None:
+def _attribute(found: re.Match[str], name: str, types: _Types) -> Slot | None:
     """A person must be named; of a thing any short value counts, against others of its sort."""
     which = " ".join(_SPELT.get(word, word) for word in found["which"].casefold().split())
     value = found["value"].strip()
@@ -173,79 +169,79 @@ def _attribute(found: re.Match[str], name: str) -> Slot | None:
             return None
     elif len(value.split()) > 4 or (sort != "day" and re.match(r"(?:not|very|too|quite|so|one|on|in|at) ", value)):
         return None
-    return _slot(found, which, sort)
+    return Slot(subject(found["subject"]), which, value.strip(" \"'“”."), sort)
 
 
-_SHAPES: tuple[tuple[re.Pattern[str], str, Callable[[re.Match[str], str], Slot | None]], ...] = tuple(
+_HOME = r"(?:lives?|resides?|(?:is|has been)(?: now| currently)? (?:living|based)|has lived) in"
+_WORKS = r"(?:works?|is(?: now| currently)? (?:working|employed))(?: as an? [\w -]{2,30}?)?"
+_IS = r" is(?: now| currently| still)? (?:called |named |on )?"
+# Who moved may have moved to another firm, or to Linux; and who works in Porto to some, and in marketing to others.
+_SHAPES: tuple[tuple[re.Pattern[str], str, _Made], ...] = tuple(
     (re.compile(pattern), name, make)
     for pattern, name, make in (
+        (rf"{_WHO}{_NOW} {_HOME} (?P<value>{_NAME}){_REST}", "home", _slot("place")),
+        (rf"{_WHO}(?:['’]s?) home is in (?P<value>{_NAME}){_REST}", "home", _slot("place")),
         (
-            rf"{_WHO}{_NOW} (?:lives?|resides?|(?:is|has been){_NOW} (?:living|based)|has lived) in (?P<value>{_NAME})"
-            rf"{_REST}",
+            rf"{_WHO} (?:has )?(?:just |recently )?moved (?:back )?(?:from {_NAME} )?to (?P<value>{_NAME}){_REST}",
             "home",
-            _place,
+            _slot("place", newer=True, only="place"),
         ),
-        (rf"{_WHO}(?:['’]s?) home is in (?P<value>{_NAME}){_REST}", "home", _place),
         (
-            rf"{_WHO} (?:has (?:just |recently )?|just |recently )?moved (?:back |away )?(?:from {_NAME} )?to "
-            rf"(?P<value>{_NAME}){_REST}",
-            "home",
-            _moved,
+            rf"{_WHO}{_NOW} (?:works?|is{_NOW} working) in (?P<value>{_NAME}){_REST}",
+            "place of work",
+            _slot("place", only="place"),
         ),
-        (rf"{_WHO}{_NOW} (?:works?|is{_NOW} working) in (?P<value>{_NAME}){_REST}", "place of work", _place),
+        (rf"{_WHO}{_NOW} {_WORKS} (?:at|by) (?P<value>{_NAME}){_REST}", "employer", _slot("name")),
         (
-            rf"{_WHO}{_NOW} (?:works?|is{_NOW} (?:working|employed))(?: as an? [\w -]{{2,30}}?)? (?:at|for|by) "
+            rf"{_WHO}{_NOW} {_WORKS} for (?P<value>{_NAME}){_REST}",
+            "employer",
+            _slot("name", only="organisation"),
+        ),
+        (
+            rf"{_WHO} (?:has )?(?:just |recently )?(?:started (?:working|work|a (?:new )?job)|a new job) at "
             rf"(?P<value>{_NAME}){_REST}",
             "employer",
-            _named,
+            _slot("name", newer=True),
         ),
+        (rf"{_WHO} is{_NOW} married to (?P<value>{_NAME}){_REST}", "spouse", _slot("name")),
+        (rf"{_WHO} is{_NOW} (?P<value>{_STATUS})(?: to .*)?\.?", "marital status", _slot("status")),
+        (rf"{_WHO} is{_NOW} (?P<value>\d{{1,3}})(?: years old| years of age)?\.?", "age", _slot("number")),
         (
-            rf"{_WHO} (?:has )?(?:just |recently )?(?:started (?:working |work |a job )?at|joined|a new job at) "
-            rf"(?P<value>{_NAME}){_REST}",
-            "employer",
-            _begun,
-        ),
-        (rf"{_WHO} is{_NOW} married to (?P<value>{_NAME}){_REST}", "spouse", _named),
-        (rf"{_WHO} is{_NOW} (?P<value>{_STATUS})(?: to .*)?\.?", "marital status", _status),
-        (
-            rf"{_WHO} (?:is{_NOW}|(?:has )?(?:just )?turned) (?P<value>\d{{1,3}})(?: years old| years of age)?\.?",
+            rf"{_WHO} (?:has )?(?:just )?turned (?P<value>\d{{1,3}})(?: years old)?\.?",
             "age",
-            _age,
+            _slot("number", newer=True),
         ),
-        (rf"{_WHO} was born in (?P<value>{_NAME}){_REST}", "birthplace", _place),
-        (
-            rf"{_WHO} was born on (?P<value>[^,;]*\d[^,;]*?)(?P<rest>)\.?",
-            "birthday",
-            lambda found, name: _slot(found, name, "day"),
-        ),
-        (
-            rf"{_WHO}(?:['’]s?) (?P<which>{_PERSONS}|{_THINGS}) is{_NOW} (?:called |named |on )?(?P<value>[^,;]+?)\.?",
-            "",
-            _attribute,
-        ),
-        (
-            rf"[Tt]he (?P<which>{_PERSONS}|{_THINGS}) of {_WHO} is{_NOW} (?:called |named |on )?(?P<value>[^,;]+?)\.?",
-            "",
-            _attribute,
-        ),
+        (rf"{_WHO} was born in (?P<value>{_NAME}){_REST}", "birthplace", _slot("place")),
+        (rf"{_WHO} was born on (?P<value>[^,;]*\d[^,;]*?)\.?", "birthday", _slot("day")),
+        (rf"{_WHO}(?:['’]s?) (?P<which>{_PERSONS}|{_THINGS}){_IS}(?P<value>[^,;]+?)\.?", "", _attribute),
+        (rf"[Tt]he (?P<which>{_PERSONS}|{_THINGS}) of {_WHO}{_IS}(?P<value>[^,;]+?)\.?", "", _attribute),
     )
 )
 
 
 def _numbers(text: str) -> Iterator[Slot]:
-    """A number behind a verb of state, the words around it being the slot: "Ana has [two] cats"."""
+    """A number behind a verb of state, the words around it being the slot: "Ana has [two] cats". Dates are none."""
     digits = re.sub(
         r"\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)\b",
         lambda match: reading.NUMBERS[match[0]],
         text,
     )
     for match in _NUMBER.finditer(digits):
-        head, tail = digits[: match.start()], digits[match.end() :]
-        said = re.fullmatch(rf"{_WHO} {_STATES}\b(?P<between>.*)", head.rstrip())
-        if not said or _NOBODY.search(said["subject"]) or _NUMBERED.search(head.rstrip()):
+        head, tail = digits[: match.start()].rstrip(), digits[match.end() :]
+        said = re.fullmatch(rf"{_WHO} {_STATES}\b(?P<between>.*)", head)
+        if not said or _NOBODY.search(said["subject"]) or _NUMBERED.search(head):
             continue
         before, after = reading.read(head), reading.read(tail)
-        if (before.tenses | after.tenses) & _PAST or before.denies or _ALSO.search(said["between"] + tail):
+        unsure = (before.tenses | after.tenses) & _PAST or before.denies or _ALSO.search(said["between"] + tail)
+        if unsure or _is_time(head, match[0], tail):
             continue
         around = (*before.plain, "#", *before.placed, "|", *after.plain, "#", *after.placed)
         yield Slot(subject(said["subject"]), " ".join(around), match[0], "number")
+
+
+def _is_time(head: str, number: str, tail: str) -> bool:
+    """Whether a number is a day or an hour: of two appointments each has its own."""
+    around = fold(f"{' '.join(head.split()[-2:])} {number} {' '.join(tail.split()[:2])}")
+    return (
+        ":" in number or bool(dates.absolute(around)[0]) or re.match(r" ?(?:[ap]\.?m\b|o['’]clock)", tail) is not None
+    )
