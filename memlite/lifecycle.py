@@ -100,6 +100,8 @@ def replace(db: apsw.Connection, old_id: int, new_id: int, step: Step) -> None:
     state = facts.state(db, before.id)
     if state and (state.valid_to is None or ends < state.valid_to):
         _close(db, before.id, ends)
+    if not _stands(db, before.id):  # undone, it hands on to what it had replaced
+        _settle(db, (), (before.id,), step, Changed())
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,11 +362,9 @@ def _settle(db: apsw.Connection, events: Sequence[Event], said: Iterable[int], s
 def _end(db: apsw.Connection, fact_id: int, before: State, step: Step, changed: Changed) -> None:
     """Let a fact have been true until what stands ended it; where nothing does, it counts again."""
     begins: int = db.execute("SELECT valid_from FROM facts WHERE id = ?", (fact_id,)).get
-    replaced = _replaced(db, before.uid)
-    ended = [replaced[0]] if replaced else []
-    if before.expires_at is not None and history.expired(db, before.uid):
-        ended.append(before.expires_at)
-    ends = max(begins, min(ended)) if ended else None
+    replaced = _replaced_at(db, before.uid)
+    expired = before.expires_at if history.expired(db, before.uid) else None
+    ends = min((max(begins, at) for at in (replaced, expired) if at is not None), default=None)
     if ends == before.valid_to:
         return
     after = dataclasses.replace(before, live=ends is None and before.archived_at is None, valid_to=ends)
@@ -372,23 +372,23 @@ def _end(db: apsw.Connection, fact_id: int, before: State, step: Step, changed: 
         changed.restored.append(_bring(db, fact_id, before, after, step))
         return
     _set(db, fact_id, before, after)
-    if before.live and replaced:
-        about = {"replaced_by": replaced[1], "valid_to": ends}
-        _record(db, "SUPERSEDE", before.uid, before.scope_id, step, after=about)
+    if before.live:
+        # Without what has replaced it: nobody has said so of this one, and an undo has nothing to take back.
+        _record(db, "SUPERSEDE", before.uid, before.scope_id, step, after={"valid_to": ends})
         changed.archived.append(fact_id)
 
 
-def _replaced(db: apsw.Connection, uid: str, seen: frozenset[str] = frozenset()) -> tuple[int, str] | None:
-    """When a fact was replaced first, and by which, as batches say that stand; by a hidden one, what replaced that."""
-    found: list[tuple[int, str] | None] = []
+def _replaced_at(db: apsw.Connection, uid: str, seen: frozenset[str] = frozenset()) -> int | None:
+    """When a fact was replaced first, as batches say that stand; by a hidden one, when what replaced that began."""
+    found: list[int | None] = []
     for batch_id, by, at in history.replacements(db, uid):
         id_ = facts.by_uid(db, by)
         hidden = id_ is not None and not _stands(db, id_)
         if not hidden and (batch_id is None or not batches.undone_by(db, batch_id)):
-            found.append((at, by))
+            found.append(at)
         elif hidden and by not in seen:
-            found.append(_replaced(db, by, seen | {uid}))
-    return min(filter(None, found), default=None)
+            found.append(_replaced_at(db, by, seen | {uid}))
+    return min((at for at in found if at is not None), default=None)
 
 
 def withdraw(db: apsw.Connection, fact_ids: str) -> None:

@@ -233,7 +233,8 @@ class Memory:
         facts: texts, or dicts with "text" and any of entities (names, or dicts with name, type and aliases), event,
         by, kind, metadata, observed_at, valid_from, expires_at, confidence, replaces and continues (ids of facts),
         source (ids of messages).
-        Names are found by rule where no entities are given.
+        Names are found by rule where no entities are given. Of a fact and what it replaces the one that was said last
+        counts: an older one is stored as past, true until the newer one began.
         Raises InvalidInputError for a fact that cannot be used, NotFoundError for an id that is not in scope.
         """
         scope = self._ids(user_id, agent_id, run_id)
@@ -567,9 +568,10 @@ class Memory:
         """Delete for good what has had its time, by the rules that are given; a dry run shows it only.
 
         Of the scope, or of the whole file. expired: facts whose time is over. replaced_for: facts that were replaced so
-        long ago. unconfirmed_for: current facts that nobody has said for so long. messages_older_than: what was said so
-        long ago and is extracted; its facts stay. most_facts: those beyond so many current ones in one scope, confirmed
-        longest ago. A fact takes its messages along, for they would bring it back. Raises InvalidInputError.
+        long ago. unconfirmed_for: current facts that nobody has said, restored or given another text or expiry for so
+        long. messages_older_than: what was said so long ago and is extracted; its facts stay. most_facts: those beyond
+        so many current ones in one scope, confirmed longest ago. A fact takes its messages along, for they would bring
+        it back. Raises InvalidInputError.
         """
         rules = prune.Rules(
             expired=expired,
@@ -694,9 +696,10 @@ class Memory:
         A scope sees everything that has all of its ids: user_id alone sees all of the user's agents and runs.
         filters: conditions on metadata (see `memlite.filters`). include: "facts", "messages" or both; a message
         comes only where no returned fact cites it. past: also facts that were replaced or have expired, and messages
-        that say only such; None: where the query asks for what was ("used to", "before"). as_of: what was true and
-        said at this instant, instead of now; a naive one is in the time zone of this Memory. known_at: what memlite
-        took for true at this instant, in the words that it had then; what was archived or deleted since is not shown.
+        that say only such, behind what has replaced them; None: where the query asks for what was ("used to",
+        "before"). as_of: what was true and said at this instant, instead of now; a naive one is in the time zone of
+        this Memory. known_at: what memlite took for true at this instant, in the words that it had then; what was
+        archived or deleted since is not shown.
         half_life: a timedelta or days in which the odds of a hit halve since it was last said, at most five times (see
         `rank.HALVINGS`); a text that is the query scores 1 all the same. As of another time it is the age that it had
         then. Raises InvalidInputError.

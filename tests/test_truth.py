@@ -511,6 +511,18 @@ def test_a_fact_replaced_in_the_archive_comes_back_as_a_past_one(memory: Memory)
     assert current(memory) == ["Ana lives in Oslo."]
 
 
+def test_what_is_undone_ends_nothing_and_hands_on_what_replaces_it(memory: Memory) -> None:
+    rome = remember(memory, "Ana lives in Rome.", 2020)
+    oslo = {"text": "Ana lives in Oslo.", "replaces": rome}
+    undone = memory.undo(memory.remember(oslo, user_id="u", observed_at="2022-01-01").batch)
+    (gone,) = undone.archived
+    bern = remember(memory, "Ana lives in Bern.", 2021, replaces=gone)
+    assert (window(memory, rome), window(memory, bern)) == ((2020, None), (2021, None))
+    remember(memory, "Ana lives in Faro.", 2023, replaces=gone)
+    assert current(memory) == ["Ana lives in Bern.", "Ana lives in Faro."]
+    assert window(memory, rome) == (2020, 2023)
+
+
 def test_what_was_before_a_time_is_told_as_it_was_known_then(memory: Memory, clock: Clock) -> None:
     rome = remember(memory, "Ana lives in Rome.", 2020)
     oslo = remember(memory, "Ana lives in Oslo.", 2022)
