@@ -29,7 +29,7 @@ from memlite.records import ExtractedFact, Extraction, ExtractionRequest, KnownF
 PROMPT_VERSION = "2-compact"
 SYSTEM = "Write down the facts that last."
 NOTHING = "none"
-NOTHING_FROM = 0.6  # probability of it from which it is the answer: from 0.3 on, bare statements ("I live in Oslo.") were lost
+NOTHING_FROM = 0.6  # probability of it from which it is the answer; from 0.3 on bare statements were lost
 
 LEAST_EARLIER, MOST_EARLIER = 2, 6  # messages of the window that are shown, at least (if there are) and at most
 LONGEST_PROMPT = 640  # tokens, as in training
