@@ -177,11 +177,6 @@ def first(db: apsw.Connection, batch_id: int) -> Batch:
     return batch if batch.undoes is None else first(db, batch.undoes)
 
 
-def stands(db: apsw.Connection, batch_id: int) -> bool:
-    """Whether the batch that this one is about is not undone."""
-    return undone_by(db, first(db, batch_id).id) is None
-
-
 def left_queue(db: apsw.Connection, batch_id: int) -> bool:
     """Whether an undo has taken a batch out of the queue, and it has not been extracted."""
     return bool(db.execute(f"SELECT {LEFT_QUEUE} FROM batches b WHERE b.id = ?", (batch_id,)).get)

@@ -232,10 +232,10 @@ def spend(db: apsw.Connection, fact_ids: str) -> None:
     )
 
 
-def spent(db: apsw.Connection, ids: Iterable[int]) -> bool:
-    """Whether a fact learnt from any of these messages was deleted."""
-    sql = "SELECT 1 FROM messages WHERE id IN (SELECT value FROM json_each(?)) AND spent = 1"
-    return db.execute(sql, (json.dumps(list(ids)),)).get is not None
+def spent(db: apsw.Connection, ids: Iterable[int]) -> list[int]:
+    """Those of these messages from which a fact was learnt that was deleted."""
+    sql = "SELECT id FROM messages WHERE id IN (SELECT value FROM json_each(?)) AND spent = 1"
+    return [id_ for (id_,) in db.execute(sql, (json.dumps(list(ids)),))]
 
 
 def in_reach(db: apsw.Connection, sql: str, bindings: Sequence[object]) -> list[int]:
