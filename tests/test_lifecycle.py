@@ -478,6 +478,9 @@ class Rules:
         if fact := self._one(which):
             memory.delete(fact["id"])
             self.facts.remove(fact)
+            for each in self.facts:  # what had replaced it replaces what it had replaced
+                if fact["id"] in each["after"]:
+                    each["after"] |= fact["after"] - {each["id"]}
 
     def undo(self, memory: Memory, text: str, which: int, day: int) -> None:
         """A batch, its undo, and the undo of that: the first and the last leave everything as it was before them."""
