@@ -101,7 +101,7 @@ _RULES: dict[str, tuple[tuple[str, Meaning], ...]] = {
         (r"[Ra]{D}?P?[Ww]", meanings.nothing),
         (r"[0nca](?:[g-]|p)[0nca][uYd]Z", meanings.nothing),
         (r"[0nca][uYd]ga", meanings.nothing),  # three and a half years
-        (r"[Ll][0nca][uYGd]", meanings.nothing),  # the last two weeks
+        (r"[Ll][0nca][uYGd](?:,?g?[0nca][uYGd](?!Z)){{0,3}}", meanings.nothing),  # the last two years and three months
         (r"[0nca][Ll][uYGd]|[0nca][uYGd][Ll]", meanings.nothing),
         # away from today
         (r"{AWAY}P?", meanings.away),
@@ -112,6 +112,8 @@ _RULES: dict[str, tuple[tuple[str, Meaning], ...]] = {
         (r"{APART}(?P<vague>v)?(?P<about>Q)?{SPAN}(?P<about_>b)?Z", meanings.ago),
         (r"I(?P<about>Q)?{SPAN}", meanings.ahead),
         (r"{APART}(?P<vague>v)?(?P<about>Q)?{SPAN}J", meanings.ahead),
+        (r"I{SPAN},?p(?P<weekday>W)P?", meanings.days_and_weekday),
+        (r"{SPAN}(?P<ago>Z),?p(?P<weekday>W)P?", meanings.days_and_weekday),
         (r"i{SPAN}", meanings.within),
         (r"{SPAN}j", meanings.within),
         (r"{WAY}f?{UNIT}", meanings.unit),
@@ -180,6 +182,8 @@ _RULES: dict[str, tuple[tuple[str, Meaning], ...]] = {
     ),
     "second": (
         (r"(?P<vague>v)?{SPAN}(?P<side>[BAF])t?(?P<date>[DO])", joins.from_date),
+        (r"{SPAN}(?P<side>[BAF])t?(?P<date>[DO]),?p(?P<day>D)", joins.weekday_from_date),
+        (r"(?P<day>D),?{SPAN}(?P<side>[BAF])t?(?P<date>[DO])", joins.weekday_from_date),
         (r"(?P<date>D)[fF]{{0,3}}(?P<vague>v)?{SPAN}(?P<side>[ZJ])", joins.from_date),
         (r"(?P<date>D)(?P<side>[ZJ]){SPAN}", joins.from_date_in_chinese),
         (r"(?P<week>K)[,pftg-]{{0,3}}(?P<day>D)", joins.day_of_week),

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from memlite import calendar_days as calendar
 from memlite.calendar_days import Days
-from memlite.date_meanings import about, later, part_of, span
+from memlite.date_meanings import about, beside, later, part_of, span
 from memlite.date_named import Named, Nothing, Words
 
 
@@ -19,6 +19,14 @@ def from_date(words: Words) -> Named | Nothing:
         return Nothing()
     sign = -1 if words.token("side").kind in "BAZ" else 1
     return Named(calendar.one(later(named.days[0], counted, sign)), relative=named.relative)
+
+
+def weekday_from_date(words: Words) -> Named | Nothing | None:
+    """ "Sunday three weeks after June 15", "two months from today on Tuesday"."""
+    day, found = words.named("day").weekday, from_date(words)
+    if day is None or isinstance(found, Nothing):
+        return None
+    return replace(found, days=calendar.one(beside(found.days[0], words, day)), weekday=day)
 
 
 def from_date_in_chinese(words: Words) -> Named | Nothing | None:

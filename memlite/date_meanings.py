@@ -74,6 +74,27 @@ def from_word(words: Words) -> Named | Nothing | None:
     return Named(calendar.one(later(named.days[0], counted, 1 if words.token("side").kind == "I" else -1)))
 
 
+def days_and_weekday(words: Words) -> Named | None:
+    """ "in three days on Friday", "three days ago on Friday": who counts is a day out at times."""
+    counted, sign = span(words), -1 if words.has("ago") else 1
+    if not counted or counted[-1][1] != "day" or (sign > 0 and words.is_past()):
+        return None
+    return Named(calendar.one(beside(later(words.today, counted, sign), words, words.number("weekday"))))
+
+
+def beside(day: date, words: Words, weekday: int) -> date:
+    """The weekday that is meant beside a counted day: of days the nearest, of weeks the one in that week, else the
+    next.
+    """
+    counted = span(words)
+    unit, ahead = counted[-1][1] if counted else "day", (weekday - day.weekday()) % 7
+    if unit == "day":
+        return day + timedelta(ahead if ahead < 4 else ahead - 7)
+    if unit in ("week", "fortnight"):
+        return day + timedelta(weekday - day.weekday())
+    return day + timedelta(ahead)
+
+
 def _from_today(words: Words, sign: int) -> Named | Nothing | None:
     counted = span(words)
     if not counted:

@@ -5,17 +5,18 @@ What counts is the local day of `observed_at`, by its own offset. Conventions, w
 - Weeks run from Monday to Sunday, weekends are Saturday and Sunday; "last", "this" and "next" week, weekend,
   month and year are the ones before, around and after the day. So on a Wednesday "this weekend" is in three
   days and "next weekend" in ten.
-- "last Friday" is the latest Friday before the day, "next Friday" the first one after it; months and seasons
-  likewise: in July "last summer" is a year ago, in October it is this year's. In the other languages it is
-  neither yesterday nor tomorrow, which have words of their own; in Dutch and Chinese ("volgende vrijdag",
-  下周五) it is the Friday of next week.
+- "last Friday" is the latest Friday before the day, "coming Friday" the first one after it, and "next Friday" and
+  "previous Friday" are those of the next and the previous week, as in Dutch and Chinese ("volgende vrijdag",
+  下周五). In the other languages the last and the next one are neither yesterday nor tomorrow, which have words of
+  their own. Months and seasons: in July "last summer" is a year ago, in October it is this year's.
 - A bare or "this" Friday, June, "May 5th" or "the 18th" is the next to come, the day itself included; in a
   sentence about the past it is the latest one. The nearest cue before it (else after it) decides: was, went,
   -ed ... or will, going to, let's ... A weekday beside it decides as well: "Monday 21" is the nearest 21st that
   is a Monday, and of the latest and the next "Tuesday, May 9" the one that is a Tuesday.
 - Seasons are the meteorological ones of the northern hemisphere: summer is June to August.
 - "two weeks ago" is a week, "two months ago" a month, "two years ago" a year: nobody counts the days. "two
-  weeks from today", "two weeks before Christmas" and "two weeks and three days ago" do, and are a day.
+  weeks from today", "two weeks before Christmas" and "two weeks and three days ago" do, and are a day. A weekday
+  beside them corrects them: "in three days on Friday" is the Friday nearest to that day.
 - 5/6 is May 6 in English, Chinese, Japanese and Korean, and 5 June in the others, unless it cannot be.
 - "around May 5th" is that day, and approximate; so is early, mid and late May, each a third of it (in English
   `resolve` says the month). What is "more than two weeks ago" is no date.

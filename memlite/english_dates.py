@@ -19,6 +19,7 @@ _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct",
 _SEASONS = {"spring": 3, "summer": 6, "fall": 9, "autumn": 9, "winter": 12}
 _NUMBERS = "zero one two three four five six seven eight nine ten eleven twelve"
 _WAYS = {"last": -1, "past": -1, "previous": -1, "this": 0, "the": 0, "next": 1, "coming": 1, "upcoming": 1}
+_BY_WEEK = ("next", "previous")  # of these weeks a weekday is: "next Friday" is none of this week
 _REPEATS = r"(?i)birthday|anniversary|\bborn\b|\bevery\b"
 
 
@@ -91,7 +92,8 @@ def _unit(match: Match, today: date) -> Days | None:
 
 def _weekday(match: Match, today: date) -> Days:
     way, day = _way(match), _WEEKDAYS.index(match["day"][:3].lower())
-    if match.groupdict().get("week"):
+    by_week = match.groupdict().get("week") or (match.groupdict().get("way") or "").lower() in _BY_WEEK
+    if by_week:
         return calendar.one(calendar.shift(today, "week", way)[0] + timedelta(day))
     return calendar.one(calendar.weekday(today, day, way, None if way else _is_past(match)))
 

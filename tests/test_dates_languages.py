@@ -248,6 +248,7 @@ def test_lists_and_parts_of_dates_are_each_a_date() -> None:
     assert days("los días 7 y 8 de agosto") == ["los días 7 = 2025-08-07", "8 de agosto = 2025-08-08"]
     assert days("8월 7일과 8일에 가요") == ["8월 7일 = 2025-08-07", "8일 = 2025-08-08"]
     assert days("five days after next Tuesday") == ["five days after next Tuesday = 2025-05-25"]
+    assert days("for the last two years, two months and 3 days ago it broke") == ["3 days ago = 2025-05-11"]
     assert days("the second Sunday of next month") == ["the second Sunday of next month = 2025-06-08"]
 
 
@@ -255,6 +256,15 @@ def test_the_weekday_beside_a_date_says_its_month_or_year() -> None:
     assert days("Thursday 19") == ["Thursday 19 = 2025-06-19"]
     assert days("jueves 12") == ["jueves 12 = 2025-06-12"]
     assert days("am Dienstag, dem 13. Mai") == ["Dienstag, dem 13. Mai = 2025-05-13"]
+
+
+def test_the_weekday_beside_a_counted_day_says_which_day_is_meant() -> None:
+    assert days("We leave in three days on Saturday.") == ["in three days on Saturday = 2025-05-17"]
+    assert days("We leave in three days on Friday.") == ["in three days on Friday = 2025-05-16"]
+    assert days("Wir fahren in drei Tagen am Freitag.") == ["in drei Tagen am Freitag = 2025-05-16"]
+    assert days("It broke 5 days ago on Thursday.") == ["5 days ago on Thursday = 2025-05-08"]
+    assert days("two months from today on Tuesday") == ["two months from today on Tuesday = 2025-07-15"]
+    assert days("It is Friday two weeks after June 3rd") == ["Friday two weeks after June 3rd = 2025-06-20"]
 
 
 def test_the_exact_day_of_counted_weeks_months_and_years_is_known() -> None:
