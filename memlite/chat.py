@@ -85,7 +85,7 @@ class ChatModel:
         context.n_batch = context.n_ubatch = min(512, context.n_ctx)
         context.n_threads = context.n_threads_batch = n_threads
         context.flash_attn_type = api.LLAMA_FLASH_ATTN_TYPE_DISABLED  # on a CPU: 26 ms a token instead of 45
-        handles["context"] = self.context = api.llama_init_from_model(model, context)
+        handles["context"] = self.context = models.quietly(api.llama_init_from_model, model, context)
         if not self.context:
             self.close()
             raise ModelError(f"{path}: no memory for a context of {n_ctx} tokens; give the extractor a smaller n_ctx")

@@ -45,7 +45,7 @@ _WAY = re.compile(rf"\bfrom (?P<start>{_NAME})(?: to (?P<end>{_NAME}))?(?!\w)")
 
 def render(request: ExtractionRequest) -> str:
     """The text of a request with one new message: those before it, it, and known facts."""
-    lines = [_said(replace(turn, text=_end(turn.text))) for turn in request.window]
+    lines = [_said(_end(turn)) for turn in request.window]
     lines += [_said(turn) for turn in request.messages]
     if request.known:
         lines += [
@@ -93,11 +93,12 @@ def _said(turn: Turn) -> str:
     return f"{label(turn.speaker)}: {block(with_dates(turn.text, turn.dates, ' ({})'))}"
 
 
-def _end(text: str) -> str:
-    """The last words of a long text."""
-    if len(text) <= LONGEST_EARLIER:
-        return text
-    return "… " + text[-LONGEST_EARLIER:].partition(" ")[2]
+def _end(turn: Turn) -> Turn:
+    """The last words of a long message, with the dates in them."""
+    if len(turn.text) <= LONGEST_EARLIER:
+        return turn
+    text = "… " + turn.text[-LONGEST_EARLIER:].partition(" ")[2]
+    return replace(turn, text=text, dates=tuple(found for found in turn.dates if found.expression in text))
 
 
 def shown(turn: Turn, request: ExtractionRequest) -> tuple[KnownFact, ...]:

@@ -378,7 +378,7 @@ class _LoadedModel:
         params.flash_attn_type = api.LLAMA_FLASH_ATTN_TYPE_AUTO if flash else api.LLAMA_FLASH_ATTN_TYPE_DISABLED
         if not pooling:  # a model that was not made for embedding
             params.pooling_type = api.LLAMA_POOLING_TYPE_MEAN
-        context = api.llama_init_from_model(self._model, params)
+        context = models.quietly(api.llama_init_from_model, self._model, params)
         if not context:
             raise ModelError(f"llama.cpp cannot embed with {self._path}: it made no context; give an embedder")
         return context

@@ -28,7 +28,9 @@ def split(
         if fitting == 0:
             part = _trimmed(replace(part, messages=(turns[0],)), room, tokens)
             if tokens(part) > room:
-                turns[:1] = _halves(turns[0], room, tokens(replace(part, messages=(replace(turns[0], text="-"),))))
+                turns[:1] = _halves(
+                    turns[0], room, tokens(replace(part, messages=(replace(turns[0], text="-", dates=()),)))
+                )
                 continue
             fitting = 1
         if fitting < len(turns):

@@ -11,8 +11,10 @@ import hashlib
 import importlib.util
 import os
 import struct
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -361,10 +363,32 @@ def _listened(call: Callable[..., Any], *arguments: Any) -> tuple[Any, list[str]
         _said.clear()
         llama_cpp.llama_log_set(_listener, ctypes.c_void_p())
         try:
-            result = call(*arguments)
+            with _interrupts_kept():
+                result = call(*arguments)
         finally:
             llama_cpp.llama_log_set(before, data)
         return result, [line.strip() for line in "".join(_said).splitlines() if "error" in line.lower()]
+
+
+@contextmanager
+def _interrupts_kept() -> Iterator[None]:
+    """Raise behind a call into C what was raised in a callback of it: Ctrl-C there would be printed and forgotten."""
+    interrupts: list[BaseException] = []
+    before = sys.unraisablehook
+
+    def keep(found: sys.UnraisableHookArgs) -> None:
+        if isinstance(found.exc_value, KeyboardInterrupt):
+            interrupts.append(found.exc_value)
+        else:
+            before(found)
+
+    sys.unraisablehook = keep
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
+    if interrupts:
+        raise KeyboardInterrupt
 
 
 def load_error(path: Path) -> str | None:

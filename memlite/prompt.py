@@ -119,16 +119,20 @@ def _turns(title: str, turns: Sequence[Turn]) -> Iterator[str]:
 def with_dates(text: str, dates: Sequence[ResolvedDate], form: str = " (= {})") -> str:
     """The text with the day behind each relative date: yesterday (= 2025-05-11)."""
     position = 0
+    told: set[str] = set()
     missed = []
     for found in dates:
         days = shown(found)
+        said = f"{one_line(found.expression)} = {days}"
         match = re.compile(re.escape(found.expression), re.IGNORECASE).search(text, position)
         if match is None:
-            missed.append(f"{one_line(found.expression)} = {days}")
+            missed.append(said)
             continue
+        told.add(said)
         behind = form.format(days)
         text = text[: match.end()] + behind + text[match.end() :]
         position = match.end() + len(behind)
+    missed = [said for said in dict.fromkeys(missed) if said not in told]
     return f"{text} ({'; '.join(missed)})" if missed else text
 
 

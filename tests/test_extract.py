@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -16,13 +18,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlite import asking, chat, prompt, verbatim
+from memlite import asking, chat, compact, prompt, verbatim
+from memlite import models as memlite_models
 from memlite.answer import grammar, parse
 from memlite.chat import ChatModel
+from memlite.dates import resolve
 from memlite.errors import ExtractionError, InvalidInputError, ModelError, ModelMissingError
 from memlite.extract import GGUFExtractor, open_extractor
 from memlite.long_input import split
-from memlite.prompt import render
+from memlite.prompt import render, with_dates
 from memlite.records import (
     ExtractedFact,
     Extraction,
@@ -389,6 +393,23 @@ def test_a_long_message_is_split_at_sentences_and_loses_nothing() -> None:
     assert all(t.text.strip().endswith(".") and t.number == 1 for part in parts for t in part.messages)
 
 
+def test_a_long_message_full_of_dates_is_split_and_each_part_has_its_own() -> None:
+    text = "I booked Osteria Lume for 14 June at 19:30. " * 60 + "The dentist is on 3 July."
+    said = replace(turn(1, text, "Anna"), dates=resolve(text, datetime(2025, 5, 12)))
+    parts = split(replace(TALK, messages=(said,)), 200, lambda part: len(compact.render(part).split()), 1)
+    assert "".join(t.text for part in parts for t in part.messages) == text
+    assert all("3 July" in t.text or all(d.start == "2025-06-14" for d in t.dates) for p in parts for t in p.messages)
+    later = compact.render(replace(TALK, messages=(turn(1, "Thanks.", "Anna"),), window=(said,)))
+    assert later.count("3 July") == 1
+    assert later.count("14 June") == later.count("14 June (2025-06-14)") > 1
+
+
+def test_a_date_that_is_not_in_the_text_is_told_once() -> None:
+    june = ResolvedDate("14 June", "2025-06-14", "2025-06-14", "day")
+    assert with_dates("I booked it.", (june, june)) == "I booked it. (14 June = 2025-06-14)"
+    assert with_dates("14 June it is.", (june, june)) == "14 June (= 2025-06-14) it is."
+
+
 def test_a_long_message_without_spaces_is_split_too() -> None:
     text = "数" * 5000
     parts = split(request(text), 900, lambda part: len(render(part)[1]), 16)
@@ -676,6 +697,16 @@ def test_an_unusable_answer_is_asked_for_once_more_and_then_an_error(
     with pytest.raises(ExtractionError, match="cut off"):
         model.extract(TALK)
     assert parts == [TALK, replace(TALK, window=(), known=())]
+
+
+def test_an_interrupt_within_a_callback_of_llama_cpp_is_not_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    others: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda found: others.append(found.exc_type))
+    callback = ctypes.CFUNCTYPE(None)(lambda: signal.raise_signal(signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt):
+        memlite_models.quietly(callback)
+    memlite_models.quietly(ctypes.CFUNCTYPE(None)(lambda: [].pop()))
+    assert others == [IndexError]
 
 
 def test_an_answer_that_is_cut_off_at_once_is_an_error_not_an_empty_list(path: Path) -> None:
