@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import importlib.util
 import os
 import stat
@@ -22,12 +23,15 @@ BUSY_TIMEOUT_MS = 30_000
 PAGE_CACHE_KIB = 65_536  # a scan of 10,000 vectors takes half the time of SQLite's default of 2 MB
 
 _MAGIC = b"SQLite format 3\x00"
+_BLOCK = 1 << 20
 _WAL_VERSION = 2  # header bytes 18 and 19
 
 # Databases of this process. A fork copies SQLite's locks and mutexes as they are: one made while another thread
 # works would leave the child waiting for somebody who is not there. So no fork happens inside a read or write.
 _open_databases: weakref.WeakSet[Database] = weakref.WeakSet()
 _held_for_fork: list[tuple[Database, list[apsw.Connection]]] = []
+
+_creating = threading.Lock()
 
 # After a fork the child must neither use nor close its parent's connections: closing one would drop the
 # parent's file locks. They are kept referenced here for as long as the child lives.
@@ -66,8 +70,10 @@ class Database:
     def _create_place(self) -> None:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            # Made here rather than by SQLite, so that nobody else can read it at any moment.
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+            # Made here rather than by SQLite, so that nobody else can read it at any moment; by one thread, which
+            # closes it before another one's SQLite locks it (see contents).
+            with _creating, contextlib.suppress(FileExistsError):
+                os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         except OSError as error:
             raise ReadOnlyError(
                 f"cannot create {self.path}: {error.strerror or error}. Give a path in a folder you may write to."
@@ -263,6 +269,8 @@ def _after_fork_in_parent() -> None:
 
 
 def _after_fork_in_child() -> None:
+    global _creating
+    _creating = threading.Lock()
     # The locks stay held: _check_process makes new ones. The connections stay referenced for ever.
     _inherited.extend(_held_for_fork)
     _held_for_fork.clear()
@@ -271,6 +279,23 @@ def _after_fork_in_child() -> None:
 if hasattr(os, "register_at_fork"):
     # The child makes locks of its own (_check_process); there is nothing to release.
     os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
+
+
+def contents(path: Path, most: int = -1) -> Iterator[bytes]:
+    """The bytes of a database file, or of a file beside it, in blocks; no more than `most` of them.
+
+    Through SQLite, which closes it when it has no more locks on it: on POSIX whoever closes a file drops all locks that
+    his process has, and another process then takes itself for the last one that uses the database and deletes its log.
+    Raises apsw.CantOpenError, apsw.IOError.
+    """
+    file = apsw.VFSFile("", str(path), [apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_MAIN_DB, 0])
+    try:
+        size = path.stat().st_size  # xFileSize says of one byte that it is none
+        size = size if most < 0 else min(size, most)
+        for start in range(0, size, _BLOCK):
+            yield file.xRead(min(_BLOCK, size - start), start)
+    finally:
+        file.xClose()
 
 
 def check_file(path: Path) -> int | None:
@@ -284,13 +309,14 @@ def check_file(path: Path) -> int | None:
             raise ForeignFileError(f"{path} is a directory. Give the path of a file in it, as {path / 'memory.db'}.")
         if not stat.S_ISREG(mode):
             raise ForeignFileError(f"{path} is a device or a pipe, expected an ordinary file. Give another path.")
-        with path.open("rb") as file:
-            header = file.read(100)
+        if not os.access(path, os.R_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        header = b"".join(contents(path, 100))
     except FileNotFoundError:
         return None
     except NotADirectoryError as error:
         raise ReadOnlyError(f"cannot create {path}: a part of the path is not a directory.") from error
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, apsw.Error) as error:
         reason = getattr(error, "strerror", None) or error
         raise ReadOnlyError(f"cannot read {path}: {reason}. memlite needs to read and write it.") from error
     if header and (len(header) < 100 or not header.startswith(_MAGIC)):

@@ -10,13 +10,13 @@ from pathlib import Path
 import apsw
 
 from memlite import vectors
+from memlite.db import contents
 from memlite.forget import Deletion
 from memlite.words import read_query
 
 MOST_TEXTS = 200  # erased texts that the bytes are searched for, the longest ones
 PIECE = 48  # bytes: a long text lies in several pages, so its beginning, middle and end are searched for
 _SHORTEST = 8  # bytes of a text below which finding it proves nothing
-_BLOCK = 1 << 20  # bytes read at once
 
 _LISTED = "(SELECT value FROM json_each(?))"
 _IDS = "'user_id=' || user_id, 'agent_id=' || agent_id, 'run_id=' || run_id"
@@ -136,16 +136,15 @@ def pieces(texts: Iterable[str]) -> list[bytes]:
 
 def in_file(path: Path, wanted: Sequence[bytes]) -> set[bytes]:
     """Those of the pieces that a file's bytes hold, free pages with them. A file that is not there holds none."""
-    left, found, tail = set(wanted), set[bytes](), b""
+    found, tail = set[bytes](), b""
     try:
-        with path.open("rb") as file:
-            while left and (block := file.read(_BLOCK)):
-                data = tail + block
-                found |= {piece for piece in left if piece in data}
-                left -= found
-                tail = data[-PIECE:]
-    except FileNotFoundError:
-        return set()
+        for block in contents(path):
+            data = tail + block
+            found |= {piece for piece in wanted if piece in data}
+            tail = data[-PIECE:]
+    except apsw.CantOpenError:
+        if path.exists():
+            raise
     return found
 
 

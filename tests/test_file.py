@@ -10,6 +10,7 @@ import signal
 import sqlite3
 import stat
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -28,6 +29,7 @@ from memlite import (
     NewerFileError,
     NotFoundError,
     ReadOnlyError,
+    doctor,
     schema,
 )
 from memlite.db import Database
@@ -245,6 +247,41 @@ def test_what_is_no_ordinary_file_is_refused(path: Path, kind: str) -> None:
         return str(open_memory(path).path)
 
     assert in_child(attempt).startswith("ForeignFileError")
+
+
+def deleted(memory: Memory) -> None:
+    memory.delete(memory.get_all(user_id="ana")[0].id)
+
+
+def opened_again(memory: Memory) -> None:
+    open_memory(memory.path).close()
+
+
+def examined(memory: Memory) -> None:
+    list(doctor.examine(memory.path))
+
+
+@pytest.mark.parametrize("use", [deleted, opened_again, examined])
+def test_another_program_that_reads_the_file_leaves_the_log_of_an_open_memory(
+    path: Path, use: Callable[[Memory], None]
+) -> None:
+    """Closing a file drops the process's locks on it, and another SQLite would take itself for the last one."""
+    reads = "import sqlite3, sys; print(sqlite3.connect(sys.argv[1]).execute('SELECT count(*) FROM facts').fetchone())"
+    with open_memory(path) as memory:
+        for drink in ("tea", "rum", "gin"):
+            memory.remember(f"Ana likes {drink}.", user_id="ana")
+        use(memory)
+        facts = len(memory.get_all(user_id="ana"))
+        for drink in ("milk", "beer", "wine"):
+            subprocess.run([sys.executable, "-c", reads, path], check=True, capture_output=True)
+            assert Path(f"{path}-wal").exists()
+            memory.remember(f"Ana likes {drink}.", user_id="ana")
+            again = subprocess.run([sys.executable, "-c", reads, path], check=True, capture_output=True, text=True)
+            facts += 1
+            assert again.stdout == f"({facts},)\n"
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    connection.close()
 
 
 def test_a_name_that_is_too_long_is_a_file_error(tmp_path: Path) -> None:
