@@ -8,15 +8,16 @@ from dataclasses import replace
 from typing import Protocol
 
 from memlite import compact, ground, verbatim, worth
-from memlite.answer import MOST_FACTS, grammar, parse
+from memlite.answer import ENTITY_TYPES, MOST_ENTITIES, MOST_FACTS, grammar, parse
 from memlite.chat import Answer, ChatModel
 from memlite.errors import ExtractionError
 from memlite.forms import Form
 from memlite.long_input import split
 from memlite.prompt import EXAMPLES, PROMPT_VERSION, label, render
-from memlite.records import ExtractedFact, Extraction, ExtractionRequest, ResolvedDate, Skipped, Turn
+from memlite.records import ExtractedFact, Extraction, ExtractionRequest, NamedEntity, ResolvedDate, Skipped, Turn
 
 MESSAGES_A_CALL = 16  # more messages than this hold more than MOST_FACTS facts
+SURE_OF_TYPE = 0.5  # probability from which a name that the model did not list is the entity it says
 QUOTES_A_CALL = 8  # messages whose sentences a small model chooses from at once
 
 
@@ -132,7 +133,7 @@ class Compact:
             self.greedy_first,
             rather=(compact.NOTHING, compact.NOTHING_FROM),
         )
-        read = _counted(compact.parse(answer.text, part), answer, prompt)
+        read = self._named(chat, prompt, _counted(compact.parse(answer.text, part), answer, prompt))
         old = [fact for fact in read.facts if worth.repeated(fact, part)]
         return replace(
             read,
@@ -145,6 +146,20 @@ class Compact:
 
     def _prompt(self, chat: ChatModel, part: ExtractionRequest) -> list[int]:
         return chat.prompt(compact.SYSTEM, (), compact.render(part))
+
+    def _named(self, chat: ChatModel, prompt: list[int], read: Extraction) -> Extraction:
+        """The answer with the names that a fact has and does not list as entities, each with its likeliest type."""
+        facts, evaluated = [], read.evaluated_tokens
+        for fact in read.facts:
+            for name in compact.unnamed(fact):
+                beginning, types = compact.naming(fact, name)
+                budget = 1 + chat.count("organisation")
+                kind = chat.answer([*prompt, *chat.plain(beginning)], types, budget, self.greedy_first)
+                evaluated += kind.evaluated
+                if kind.text in ENTITY_TYPES and kind.probabilities[0] >= SURE_OF_TYPE:
+                    fact = replace(fact, entities=(*fact.entities, NamedEntity(name, kind.text))[:MOST_ENTITIES])
+            facts.append(fact)
+        return replace(read, facts=tuple(facts), evaluated_tokens=evaluated)
 
     def _recent(self, window: Sequence[Turn]) -> tuple[Turn, ...]:
         """The newest of the window. It begins where it began last time, until too much has been said since.

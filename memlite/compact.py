@@ -37,7 +37,12 @@ LONGEST_ANSWER = 400  # tokens
 MOST_KNOWN = 2  # known facts shown: each costs some twenty tokens, and seldom does a further one matter
 LONGEST_EARLIER = 240  # characters shown of an earlier message, its end: there stands what the next one answers
 
+MOST_UNNAMED = 3  # names of a fact that are asked about
+_LANGUAGE = re.compile(r"^\w{2,}(?:ish|ese|ian|ean|rench|reek|utch|zech|erman|ebrew|abic|indi|wiss)$")
+
 _LINE = re.compile(r"- (?P<text>[^|]+)(?P<slots>(?: \| [^|]+)*)$")
+
+_REPEATED = re.compile(r"\b(\w+(?:['’]\w+)?(?: \w+){1,5})(?:,? \1)+\b|\b(\w+)(?:,? \2){2,}\b", re.IGNORECASE)
 
 _NAME = r"[^\W\d_][\w'’-]*(?: (?!to\b|with\b|in\b|on\b)[A-Z\u00c0-\u024f][\w'’-]*)*"
 _WAY = re.compile(rf"\bfrom (?P<start>{_NAME})(?: to (?P<end>{_NAME}))?(?!\w)")
@@ -58,6 +63,25 @@ def render(request: ExtractionRequest) -> str:
 def write(facts: Sequence[ExtractedFact]) -> str:
     """The answer that gives these facts; what a model is trained to write. Their known facts are numbered from 1."""
     return "\n".join(map(_written, facts)) or NOTHING
+
+
+def unnamed(fact: ExtractedFact) -> list[str]:
+    """The names in a fact's text that are none of its entities: no identifiers, acronyms, languages."""
+    listed = [entity.name.casefold() for entity in fact.entities]
+    return [
+        name
+        for name in ground.mentioned_names(fact.text)
+        if name.replace(" ", "").isalpha()
+        and not name.isupper()
+        and not _LANGUAGE.search(name)
+        and not any(name.casefold() in other or other in name.casefold() for other in listed)
+    ][:MOST_UNNAMED]
+
+
+def naming(fact: ExtractedFact, name: str) -> tuple[str, str]:
+    """The beginning of an answer that asks of which type a name is, and the GBNF of its end."""
+    written = _written(replace(fact, replaces=(), continues=()))
+    return f"{written}{'; ' if fact.entities else ' | '}{name}=", "root ::= " + any_of(ENTITY_TYPES)
 
 
 def grammar(request: ExtractionRequest) -> str:
@@ -123,7 +147,8 @@ def _read(line: str, request: ExtractionRequest) -> ExtractedFact | None:
     """The fact of a line; None where the line was cut off."""
     found = _LINE.match(line)
     (turn,) = request.messages
-    text = _way_round(dates.written_out(one_line(found["text"]), turn.dates), turn.text) if found else ""
+    text = _once(one_line(found["text"]), turn.text) if found else ""
+    text = _way_round(dates.written_out(text, turn.dates), turn.text)
     if found is None or not any(mark.isalnum() for mark in text):
         return None
     known = {letter: fact.number for letter, fact in zip(ascii_lowercase, request.known)}
@@ -149,6 +174,13 @@ def _read(line: str, request: ExtractionRequest) -> ExtractedFact | None:
         replaces=links.get("replaces", ()),
         continues=links.get("continues", ()),
         entities=tuple(entities.values())[:MOST_ENTITIES],
+    )
+
+
+def _once(text: str, said: str) -> str:
+    """The fact without what the model repeats at once and nobody did: "is wide awake wide awake wide awake"."""
+    return _REPEATED.sub(
+        lambda again: again[0] if again[0].casefold() in said.casefold() else again[1] or again[2], text
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from memlite import ground
-from memlite.records import ExtractedFact, ExtractionRequest
+from memlite.records import ExtractedFact, ExtractionRequest, Turn
 from memlite.words import STOP_WORDS
 
 _SMALL_TALK = frozenset(
@@ -16,6 +16,20 @@ _SMALL_TALK = frozenset(
     "answer answers".split()
 )
 _NEGATION = re.compile(r"\b(?:not|no|never|none|without|longer|\w+n['’]t|cannot|stopped|quit)\b", re.IGNORECASE)
+_PASTED = re.compile(
+    r"\b(?:pasted?|pasting)\b"
+    r"|\b(?:summari[sz]e|sum up|shorten|proofread|translate|rephrase|reword|gist of|tl;?dr)\b[^.?!]*"
+    r"\b(?:this|these|that|below|following|article|text|e-?mail|letter|notice|page|paragraph)\b",
+    re.IGNORECASE,
+)
+_AGENCY = re.compile(r"[^.\n]{2,40}[,(] ?(?:Reuters|AP|AFP|dpa|Bloomberg)\b")
+_OF_SPEAKERS = re.compile(r"\b(?:I|me|my|mine|we|us|our|ours|you|your|yours)\b", re.IGNORECASE)
+_RECALLING = re.compile(
+    r"\bremember\?|\bas (?:you (?:may )?(?:know|remember|recall)|I(?:'ve| have)? (?:said|told you|mentioned))\b"
+    r"|\blike I(?:'ve| have)? (?:said|told you|mentioned)\b|\bI(?:'ve| have)? (?:already )?(?:told|reminded) you\b",
+    re.IGNORECASE,
+)
+_LEAST_PASTED = 8  # words of a pasted text
 _STEM = 5  # letters by which two forms of a word are one
 _CLAUSE = re.compile(r"; |,? (?:and|but|or|while|because|although|so|then|after|before|when|if) ", re.IGNORECASE)
 
@@ -27,6 +41,8 @@ def unworthy(fact: ExtractedFact, request: ExtractionRequest) -> str | None:
     words = _words(fact, request)
     if words and words <= _SMALL_TALK and not ground.number_words(fact.text):
         return "it is small talk"
+    if _is_of_pasted(fact, request):
+        return "it is of a text that was pasted, not of who pasted it"
     return None
 
 
@@ -38,11 +54,46 @@ def known(fact: ExtractedFact, request: ExtractionRequest) -> str | None:
         (
             each.text
             for each in request.known
-            if _says_no_more(fact, each.text, request)
-            and (not fact.replaces or _says_no_less(fact, each.text, request))
+            if (
+                _says_no_more(fact, each.text, request)
+                and (not fact.replaces or _says_no_less(fact, each.text, request))
+            )
+            or _is_reminder(fact, each.text, request)
         ),
         None,
     )
+
+
+def _is_of_pasted(fact: ExtractedFact, request: ExtractionRequest) -> bool:
+    """Whether all its messages are pasted text, or an assistant's words about it, that speak of nobody present."""
+    turns = [*request.window, *request.messages]
+    pasted: list[Turn] = []
+    for at, turn in enumerate(turns):
+        before = turns[at - 1] if at else None
+        announcing, text = _announced(turn, before)
+        about = turn.role == "assistant" and before in pasted
+        if (announcing or about) and not _OF_SPEAKERS.search(text) and len(text.split()) >= _LEAST_PASTED:
+            pasted.append(turn)
+    cited = [turn for turn in request.messages if turn.number in fact.sources]
+    return bool(cited) and all(turn in pasted for turn in cited)
+
+
+def _announced(turn: Turn, before: Turn | None) -> tuple[bool, str]:
+    """Whether the speaker said that this text is pasted, before it or at its beginning; and the text."""
+    if _AGENCY.match(turn.text) or (before and before.speaker == turn.speaker and _PASTED.search(before.text)):
+        return True, turn.text
+    beginning, *rest = re.split(r":\s|\n", turn.text, maxsplit=1)
+    return bool(rest and _PASTED.search(beginning)), rest[0] if rest else turn.text
+
+
+def _is_reminder(fact: ExtractedFact, known: str, request: ExtractionRequest) -> bool:
+    """Whether its message reminds of the known fact ("I'm vegan, remember?"): half of its words, no other number."""
+    cited = [turn for turn in request.messages if turn.number in fact.sources]
+    if not cited or not all(_RECALLING.search(turn.text) for turn in cited):
+        return False
+    old = stems(known) - {name[:_STEM] for name in _speakers(request)}
+    same = 2 * len(old & {word[:_STEM] for word in _words(fact, request)}) >= len(old) > 0
+    return same and ground.number_words(fact.text) <= ground.number_words(known)
 
 
 def repeated(fact: ExtractedFact, request: ExtractionRequest) -> bool:

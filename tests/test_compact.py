@@ -107,6 +107,30 @@ def test_a_way_is_not_turned_round(said: str, written: str, text: str) -> None:
     assert fact.text == text
 
 
+@pytest.mark.parametrize(
+    ("said", "written", "text"),
+    [
+        ("I'm wide awake!!", "Ann is wide awake wide awake wide awake.", "Ann is wide awake."),
+        ("I run.", "Ann runs runs runs and sings.", "Ann runs and sings."),
+        ("I had had enough.", "Ann had had enough.", "Ann had had enough."),
+        ("It is very very very cold.", "It is very very very cold.", "It is very very very cold."),
+        ("We go on and on and on.", "Ann goes on and on and on.", "Ann goes on and on and on."),
+    ],
+)
+def test_what_only_the_model_repeats_stands_once(said: str, written: str, text: str) -> None:
+    (fact,) = compact.parse(f"- {written}", ExtractionRequest((turn(1, "Ann", said),))).facts
+    assert fact.text == text
+
+
+def test_the_names_that_a_fact_does_not_list_are_found() -> None:
+    text = "Ann moved from Lisbon to Porto for BUG-1234 at Casa Verde, learns Polish and likes SQL."
+    fact = ExtractedFact(text, entities=(NamedEntity("Ann", "person"), NamedEntity("the Casa Verde", "place")))
+    assert compact.unnamed(fact) == ["Lisbon", "Porto"]
+    beginning, types = compact.naming(replace(fact, replaces=(2,)), "Porto")
+    assert beginning == f"- {text} | Ann=person; the Casa Verde=place; Porto="
+    assert '"place"' in types
+
+
 def test_nothing_is_an_answer_and_silence_is_none() -> None:
     assert compact.parse("none", VET).facts == ()
     for answer in ("", "  \n", "{}", "The facts are:"):

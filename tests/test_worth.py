@@ -92,3 +92,53 @@ def test_what_an_earlier_message_says_is_not_a_fact_of_this_one(
 ) -> None:
     request = ExtractionRequest((Turn(2, "user", "Ann", said, NOW),), (Turn(0, "user", "Ann", before, NOW),))
     assert worth.repeated(ExtractedFact(fact, "Ann", (2,)), request) == repeated
+
+
+def talk(*said: tuple[str, str], known: str = "") -> ExtractionRequest:
+    turns = [
+        Turn(number, "assistant" if who == "assistant" else "user", who, text, NOW)
+        for number, (who, text) in enumerate(said, 1)
+    ]
+    return ExtractionRequest(tuple(turns), known=(KnownFact(1, known),) if known else ())
+
+
+SHARES = "Shares of Sonda rose 6.2% after the firm announced a new chief executive, Rafila Damian."
+
+
+@pytest.mark.parametrize(
+    ("request_", "text"),
+    [
+        (talk(("Ann", "Give me the gist of what I paste."), ("Ann", SHARES)), SHARES),
+        (talk(("Ann", f"Can you summarise this article for me?\n{SHARES}")), SHARES),
+        (talk(("Ann", f"Oslo, Reuters. {SHARES}")), SHARES),
+        (talk(("Ann", f"tl;dr of this text: {SHARES}"), ("assistant", SHARES)), SHARES),
+    ],
+)
+def test_of_a_pasted_text_nothing_is_kept(request_: ExtractionRequest, text: str) -> None:
+    fact = ExtractedFact(text, sources=(len(request_.messages),))
+    assert worth.unworthy(fact, request_) == "it is of a text that was pasted, not of who pasted it"
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        talk(("Ann", "Please translate this letter."), ("Ann", "My landlord wants 900 euros a month, it says.")),
+        talk(("Ann", "Can you summarise this?"), ("Bob", SHARES)),
+        talk(("Ann", "I translate novels from Czech and Polish for a small house in Brno.")),
+        talk(("Ann", "Summarise this: " + SHARES), ("assistant", "I keep your summaries under fifty words now.")),
+    ],
+)  # fmt: skip
+def test_what_is_said_beside_a_pasted_text_is_kept(request_: ExtractionRequest) -> None:
+    last = request_.messages[-1]
+    assert worth.unworthy(ExtractedFact(last.text, sources=(last.number,)), request_) is None
+
+
+def test_what_only_reminds_of_a_known_fact_is_that_fact() -> None:
+    known = "The user is vegan and does not eat eggs."
+    said = talk(("user", "No eggs for me, I'm vegan, remember?"), known=known)
+    fact = ExtractedFact("The user wants no eggs, because the user is vegan.", sources=(1,), replaces=(1,))
+    assert worth.known(fact, said) == known
+    other = talk(("user", "I told you I moved to Oslo with 3 cats."), known=known)
+    assert worth.known(ExtractedFact("The user moved to Oslo with 3 cats.", sources=(1,)), other) is None
+    plain = talk(("user", "No eggs for me, I'm vegan."), known=known)
+    assert worth.known(fact, plain) is None
