@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from memlite import compact, ground, verbatim, worth
-from memlite.answer import ENTITY_TYPES, MOST_ENTITIES, MOST_FACTS, grammar, parse
+from memlite.answer import MOST_ENTITIES, MOST_FACTS, grammar, parse
 from memlite.chat import Answer, ChatModel
 from memlite.errors import ExtractionError
 from memlite.forms import Form
@@ -17,6 +17,7 @@ from memlite.prompt import EXAMPLES, PROMPT_VERSION, label, render
 from memlite.records import ExtractedFact, Extraction, ExtractionRequest, NamedEntity, ResolvedDate, Skipped, Turn
 
 MESSAGES_A_CALL = 16  # more messages than this hold more than MOST_FACTS facts
+SURE_TYPES = ("person", "place", "organisation")  # a "product" that the model did not list is Celsius or Braille
 SURE_OF_TYPE = 0.5  # probability from which a name that the model did not list is the entity it says
 QUOTES_A_CALL = 8  # messages whose sentences a small model chooses from at once
 
@@ -156,7 +157,7 @@ class Compact:
                 budget = 1 + chat.count("organisation")
                 kind = chat.answer([*prompt, *chat.plain(beginning)], types, budget, self.greedy_first)
                 evaluated += kind.evaluated
-                if kind.text in ENTITY_TYPES and kind.probabilities[0] >= SURE_OF_TYPE:
+                if kind.text in SURE_TYPES and kind.probabilities[0] >= SURE_OF_TYPE:
                     fact = replace(fact, entities=(*fact.entities, NamedEntity(name, kind.text))[:MOST_ENTITIES])
             facts.append(fact)
         return replace(read, facts=tuple(facts), evaluated_tokens=evaluated)

@@ -38,7 +38,7 @@ MOST_KNOWN = 2  # known facts shown: each costs some twenty tokens, and seldom d
 LONGEST_EARLIER = 240  # characters shown of an earlier message, its end: there stands what the next one answers
 
 MOST_UNNAMED = 3  # names of a fact that are asked about
-_LANGUAGE = re.compile(r"^\w{2,}(?:ish|ese|ian|ean|rench|reek|utch|zech|erman|ebrew|abic|indi|wiss)$")
+_LANGUAGE = re.compile(r"^\w+(?:ish|ese|ian|ean|rench|reek|utch|zech|erman|ebrew|abic|indi|wiss)$")
 
 _LINE = re.compile(r"- (?P<text>[^|]+)(?P<slots>(?: \| [^|]+)*)$")
 
@@ -67,14 +67,14 @@ def write(facts: Sequence[ExtractedFact]) -> str:
 
 def unnamed(fact: ExtractedFact) -> list[str]:
     """The names in a fact's text that are none of its entities: no identifiers, acronyms, languages."""
-    listed = [entity.name.casefold() for entity in fact.entities]
+    listed = [ground.fold(entity.name) for entity in fact.entities]
     return [
         name
         for name in ground.mentioned_names(fact.text)
         if name.replace(" ", "").isalpha()
         and not name.isupper()
         and not _LANGUAGE.search(name)
-        and not any(name.casefold() in other or other in name.casefold() for other in listed)
+        and not any(ground.fold(name) in other or other in ground.fold(name) for other in listed)
     ][:MOST_UNNAMED]
 
 

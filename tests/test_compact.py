@@ -123,7 +123,7 @@ def test_what_only_the_model_repeats_stands_once(said: str, written: str, text: 
 
 
 def test_the_names_that_a_fact_does_not_list_are_found() -> None:
-    text = "Ann moved from Lisbon to Porto for BUG-1234 at Casa Verde, learns Polish and likes SQL."
+    text = "Ann moved from Lisbon to Porto for BUG-1234 at Casa Verde, learns Polish and Greek and likes SQL."
     fact = ExtractedFact(text, entities=(NamedEntity("Ann", "person"), NamedEntity("the Casa Verde", "place")))
     assert compact.unnamed(fact) == ["Lisbon", "Porto"]
     beginning, types = compact.naming(replace(fact, replaces=(2,)), "Porto")
