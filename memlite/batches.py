@@ -152,6 +152,12 @@ def fetch(db: apsw.Connection, batch_id: int) -> tuple[Batch, str, str]:
     return Batch(*row[:-2]), row[-2], row[-1]
 
 
+def begun(db: apsw.Connection, batch_id: int) -> int:
+    """When a batch was stored, in UTC milliseconds."""
+    at: int = db.execute("SELECT created_at FROM batches WHERE id = ?", (batch_id,)).get
+    return at
+
+
 def queued(db: apsw.Connection, sql: str, bindings: Sequence[object]) -> list[Any]:
     """The queued batches of a scope: (id, attempts, last error), oldest first."""
     return list(

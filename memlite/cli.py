@@ -6,7 +6,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -16,10 +16,11 @@ import click
 
 from memlite import output
 from memlite.bench.commands import bench
-from memlite.commands import Group, answer_errors, example, progress
+from memlite.commands import LEFT, Group, answer_errors, example, progress
+from memlite.deletion import LOG_HELD
 from memlite.errors import NotFoundError
 from memlite.memory import Memory, default_path
-from memlite.records import AUDIT_KINDS, AddResult, Checked, DeletionPreview, Message, Receipt, Repaired
+from memlite.records import AUDIT_KINDS, AddResult, Checked, DeletionPreview, Matching, Message, Receipt, Repaired
 
 DEFAULT_USER = "me"
 
@@ -117,7 +118,8 @@ def _print(value: Any, items: Iterable[Any], lines: Callable[[], Iterable[str]],
 def _nothing(memory_path: Path, what: str, scope: Mapping[str, str | None]) -> None:
     """Say whose memory was looked at: it is easily another one than the person meant."""
     whose = " ".join(f"{name.removesuffix('_id')}={value}" for name, value in scope.items() if value)
-    click.echo(f"no {what} for {whose} in {memory_path} (--user, --agent, --run choose another)", err=True)
+    told = f" for {whose} in {memory_path} (--user, --agent, --run choose another)" if whose else f" in {memory_path}"
+    click.echo(f"no {what}{told}", err=True)
 
 
 def _notes(notes: Iterable[str]) -> None:
@@ -247,13 +249,17 @@ def add(
 @click.option("--kind", help="A name for the facts.")
 @click.option("--metadata", help="A JSON object kept with the facts.")
 @click.option("--replaces", multiple=True, help="The id of a fact this one replaces (with one TEXT).")
+@click.option("--event", help="When it happens: 2025-05-11, 2025-05, FIRST/LAST, summer 2024, around 2025-05-11.")
+@click.option("--valid-from", help="From when on it is true, ISO 8601 [when it was observed, or its past event].")
+@click.option("--valid-to", help="Until when it was true, ISO 8601: it is stored as past.")
 @click.option("--expires", "expires_at", help="When the facts stop counting, ISO 8601.")
 @_scope_options
 @_output_options
 @_db_option
 def remember(
     texts: tuple[str, ...], file: Path | None, by: str | None, observed_at: str | None, kind: str | None,
-    metadata: str | None, replaces: tuple[str, ...], expires_at: str | None,
+    metadata: str | None, replaces: tuple[str, ...], event: str | None, valid_from: str | None, valid_to: str | None,
+    expires_at: str | None,
     user_id: str | None, agent_id: str | None, run_id: str | None, as_json: bool, nl: bool, own_db: Path | None,
 ) -> None:  # fmt: skip
     """Store facts you already know, as they are (- reads stdin, one fact a line)."""
@@ -264,10 +270,9 @@ def remember(
     given: list[Any] = _conversation(file) if file else []
     for text in texts:
         given += [line for line in _stdin(text).splitlines() if line.strip()] if text == "-" else [text]
-    if by or replaces:
-        given = [
-            {"text": fact, "by": by, "replaces": list(replaces)} if isinstance(fact, str) else fact for fact in given
-        ]
+    about = {"by": by, "replaces": replaces or None, "event": event, "valid_from": valid_from, "valid_to": valid_to}
+    if any(each is not None for each in about.values()):
+        given = [{"text": fact, **about} if isinstance(fact, str) else fact for fact in given]
     with _memory(own_db, create=True, extractor=False) as memory:
         result = memory.remember(
             given,
@@ -374,12 +379,14 @@ def search(
 @click.option("--max-tokens", default=1000, show_default=True, help="At most so many, by an estimate that counts high.")
 @click.option("--filter", "filter_", help="Conditions on metadata, as JSON.")
 @click.option("--floor", type=click.FloatRange(0, 1), help="The evidence asked for; 0 shows whatever is found.")
+@click.option("--no-replaced", is_flag=True, help="Without the fact that another one replaced, behind it.")
 @_half_life_option
 @_scope_options
 @_output_options
 @_db_option
 def context(
-    query: str, max_tokens: int, filter_: str | None, floor: float | None, half_life: timedelta | None,
+    query: str, max_tokens: int, filter_: str | None, floor: float | None, no_replaced: bool,
+    half_life: timedelta | None,
     user_id: str | None, agent_id: str | None, run_id: str | None, as_json: bool, nl: bool, own_db: Path | None,
 ) -> None:  # fmt: skip
     """Print what answers QUERY as lines for a prompt; nothing where nothing does."""
@@ -391,6 +398,7 @@ def context(
             filters=_json_option("filter", filter_),
             floor=floor,
             half_life=half_life,
+            replaced=not no_replaced,
         )
     _notes(found.notes)
     _print(found, [found], lambda: found.text.splitlines(), as_json, nl)
@@ -472,18 +480,20 @@ def show(id: str, as_json: bool, nl: bool, own_db: Path | None) -> None:
 @click.option("--kind", help="The new kind.")
 @click.option("--metadata", help="The new metadata, a JSON object.")
 @click.option("--expires", "expires_at", help="The new expiry, ISO 8601; never takes it away.")
+@click.option("--event", help="When it happens, as in remember; none takes it away [what --text names].")
 @_output_options
 @_db_option
 def update(
-    id: str, text: str | None, kind: str | None, metadata: str | None, expires_at: str | None,
+    id: str, text: str | None, kind: str | None, metadata: str | None, expires_at: str | None, event: str | None,
     as_json: bool, nl: bool, own_db: Path | None,
 ) -> None:  # fmt: skip
     """Change a fact; what is not given stays, and its old text is kept in the history."""
-    if text is None and kind is None and metadata is None and expires_at is None:
-        raise click.UsageError("nothing to change: give --text, --kind, --metadata or --expires.")
-    expiry: dict[str, Any] = {} if expires_at is None else {"expires_at": None if expires_at == "never" else expires_at}
+    if text is None and kind is None and metadata is None and expires_at is None and event is None:
+        raise click.UsageError("nothing to change: give --text, --kind, --metadata, --expires or --event.")
+    when: dict[str, Any] = {} if expires_at is None else {"expires_at": None if expires_at == "never" else expires_at}
+    when |= {} if event is None else {"event": None if event == "none" else event}
     with _memory(own_db, extractor=False) as memory:
-        fact = memory.update(id, text=text, kind=kind, metadata=_json_option("metadata", metadata), **expiry)
+        fact = memory.update(id, text=text, kind=kind, metadata=_json_option("metadata", metadata), **when)
     _print(fact, [fact], lambda: output.fact_lines(fact), as_json, nl)
 
 
@@ -525,8 +535,15 @@ def undo(batch: str, as_json: bool, nl: bool, own_db: Path | None) -> None:
 
 @_command("memlite delete 4f1c2a9b --dry-run")
 @click.argument("ids", nargs=-1, metavar="ID...")
-@click.option("--query", help="What a search for this finds (- reads stdin); shown only, unless --yes.")
-@click.option("--limit", default=10, show_default=True, help="Most hits of --query.")
+@click.option("--query", help="What says all of these words (- reads stdin); shown only, unless --yes.")
+@click.option("--limit", default=10, show_default=True, help="Most matches of --query.")
+@click.option(
+    "--floor",
+    type=click.FloatRange(0, 1),
+    default=1.0,
+    show_default=True,
+    help="The share of the words of --query that is enough; 0: any of them.",
+)
 @click.option("--all", "all_of_scope", is_flag=True, help="Everything of --user, --agent and --run.")
 @click.option("--everything", is_flag=True, help="Everything in the file.")
 @click.option("--keep-messages", is_flag=True, help="Leave the messages a fact was learnt from.")
@@ -536,65 +553,127 @@ def undo(batch: str, as_json: bool, nl: bool, own_db: Path | None) -> None:
 @_output_options
 @_db_option
 def delete(
-    ids: tuple[str, ...], query: str | None, limit: int, all_of_scope: bool, everything: bool, keep_messages: bool,
-    dry_run: bool, yes: bool,
+    ids: tuple[str, ...], query: str | None, limit: int, floor: float, all_of_scope: bool, everything: bool,
+    keep_messages: bool, dry_run: bool, yes: bool,
     user_id: str | None, agent_id: str | None, run_id: str | None, as_json: bool, nl: bool, own_db: Path | None,
 ) -> None:  # fmt: skip
-    """Delete facts, messages or entities for good, with the messages a fact was learnt from."""
+    """Delete facts, messages or entities for good, with the messages a fact was learnt from.
+
+    Exit code 3: they are deleted, but the receipt names a place where something of them is left.
+    """
     if sum((bool(ids), query is not None, all_of_scope, everything)) != 1:
         raise click.UsageError("give one of IDs, --query, --all and --everything.")
     if (all_of_scope or everything) and not (yes or dry_run):
         what = "a whole scope" if all_of_scope else "the whole file's memories"
         raise click.UsageError(f"this deletes {what}: add --yes to do it.")
     given = {"user_id": user_id, "agent_id": agent_id, "run_id": run_id}
-    asked = _asked_scope(given)
-    if everything and asked:
-        raise click.UsageError("--everything is the whole file: leave --user, --agent and --run out, or use --all.")
-    dry_run = dry_run or (query is not None and not yes)
-    with _memory(own_db, extractor=False, **({} if query is not None else {"embedder": False})) as opened:
-        bound = _scope(**given) if query is not None else asked if ids else None
-        memory = opened.scope(**bound) if bound else opened
+    with _memory(own_db, extractor=False, embedder=False) as memory:
         if query is not None:
-            ids = tuple(hit.id for hit in memory.search(_stdin(query), **_scope(**given), limit=limit))
-        whole: dict[str, Any] = {"everything": True} if everything else _scope(**given)
-        previews = (
-            [memory.preview_delete_all(**whole)]
-            if all_of_scope or everything
-            else [memory.preview_delete(id, keep_messages=keep_messages) for id in ids]
-        )
-        preview = DeletionPreview(
-            tuple({f.id: f for p in previews for f in p.facts}.values()),
-            tuple({m.id: m for p in previews for m in p.messages}.values()),
-            tuple(rule for p in previews for rule in p.ttls),
-        )
-        shown = [f"would delete {output.fact_lines(fact)[0]}" for fact in preview.facts]
-        shown += [f"would delete {output.message_line(message)}" for message in preview.messages]
-        shown += [f"would delete the time to live {line}" for line in output.ttl_lines(preview.ttls)]
-        if dry_run:
-            _print(preview, [*preview.facts, *preview.messages, *preview.ttls], lambda: shown, as_json, nl)
-            return
-        if sys.stdin is not None and sys.stdin.isatty() and not yes:
-            click.echo("\n".join(shown), err=True)
-            click.confirm("Delete for good?", abort=True, err=True)
-        if all_of_scope or everything:
-            receipts = [memory.delete_all(**whole)]
+            about = {**_scope(**given), "limit": limit, "floor": floor, "keep_messages": keep_messages}
+            text = _stdin(query)
+            preview = memory.preview_delete_query(text, **about)
+            assert preview.matching is not None
+            if not as_json and not nl:
+                _tell_matching(preview.matching, memory.path, _scope(**given))
+            if as_json or nl or preview.matching.matched:
+                _delete(preview, lambda: memory.delete_query(text, **about), yes and not dry_run, as_json, nl)
+        elif ids:
+            asked = _asked_scope(given)
+            seen = memory.scope(**asked) if asked else memory
+            preview = _together([seen.preview_delete(id, keep_messages=keep_messages) for id in ids])
+            if not (dry_run or yes) and sys.stdin is not None and sys.stdin.isatty():
+                click.echo("\n".join(output.preview_lines(preview)), err=True)
+                click.confirm("Delete for good?", abort=True, err=True)
+            _delete(preview, lambda: _delete_each(seen, ids, keep_messages), not dry_run, as_json, nl)
         else:
-            receipts = []
-            for id in dict.fromkeys(ids):
-                # One deletion may take what another id names: a fact and its own message.
-                gone = [each for receipt in receipts for each in receipt.facts + receipt.messages]
-                if any(each.startswith(id.strip().lower()) for each in gone):
-                    continue
-                try:
-                    receipts.append(memory.delete(id, keep_messages=keep_messages))
-                except NotFoundError:
-                    if not receipts:  # else it was there for the preview: an entity that went with its last fact
-                        raise
-    if not receipts:
-        _nothing(memory.path, "hits", _scope(**given))
+            _delete_whole(memory, given, everything, yes and not dry_run, as_json, nl)
+
+
+def _delete(preview: DeletionPreview, act: Callable[[], Receipt], acts: bool, as_json: bool, nl: bool) -> None:
+    """Delete what was previewed and print the receipt, or only show it."""
+    if not acts:
+        shown = [*preview.facts, *preview.messages, *preview.ttls]
+        _print(preview, shown, lambda: output.preview_lines(preview), as_json, nl)
+        if not as_json and not nl:
+            then = "nothing was deleted: leave --dry-run out, or add --yes, to do it"
+            click.echo(then if shown else "nothing to delete", err=True)
         return
-    receipt = _merged(receipts)
+    receipt = act()
     _print(receipt, [receipt], lambda: output.receipt_lines(receipt), as_json, nl)
+    _exit_unless_clean(receipt)
+
+
+def _exit_unless_clean(receipt: Receipt) -> None:
+    if not receipt.clean:
+        raise SystemExit(LEFT)
+
+
+def _tell_matching(matching: Matching, path: Path, scope: Mapping[str, str | None]) -> None:
+    """Say what a query to delete by has not chosen."""
+    if matching.more:
+        click.echo(f"{matching.more} more match: a greater --limit takes them", err=True)
+    if matching.below and not matching.matched:
+        click.echo("nothing has enough of the words; a lower --floor takes the nearest:", err=True)
+        click.echo("\n".join(map(output.matched_line, matching.below)), err=True)
+    elif not matching.matched:
+        _nothing(path, "hits", scope)
+
+
+def _together(previews: Sequence[DeletionPreview]) -> DeletionPreview:
+    """What several deletions would take, each row once."""
+    return DeletionPreview(
+        tuple({fact.id: fact for preview in previews for fact in preview.facts}.values()),
+        tuple({message.id: message for preview in previews for message in preview.messages}.values()),
+    )
+
+
+def _delete_each(memory: Memory, ids: Iterable[str], keep_messages: bool) -> Receipt:
+    """Delete what each id names; one receipt for all."""
+    receipts: list[Receipt] = []
+    for id in dict.fromkeys(ids):
+        # One deletion may take what another id names: a fact and its own message.
+        gone = [each for receipt in receipts for each in receipt.facts + receipt.messages]
+        if any(each.startswith(id.strip().lower()) for each in gone):
+            continue
+        try:
+            receipts.append(memory.delete(id, keep_messages=keep_messages))
+        except NotFoundError:
+            if not receipts:  # else it was there for the preview: an entity that went with its last fact
+                raise
+    return _merged(receipts)
+
+
+def _delete_whole(
+    memory: Memory, given: Mapping[str, str | None], everything: bool, acts: bool, as_json: bool, nl: bool
+) -> None:
+    """Empty a scope, or the file: what `delete --all`, `delete --everything` and `reset` do."""
+    if everything and _asked_scope(given):
+        raise click.UsageError(
+            "--everything is the whole file: leave --user, --agent and --run out. That scope alone is emptied by "
+            "`delete --all`, or by `reset` without --everything."
+        )
+    whole: dict[str, Any] = {"everything": True} if everything else _scope(**given)
+    _delete(memory.preview_delete_all(**whole), lambda: memory.delete_all(**whole), acts, as_json, nl)
+
+
+@_command("memlite reset --user ana --yes")
+@click.option("--everything", is_flag=True, help="All of the file instead of a scope.")
+@click.option("--dry-run", is_flag=True, help="Only show what would go, as without --yes.")
+@click.option("--yes", is_flag=True, help="Delete it for good.")
+@_scope_options
+@_output_options
+@_db_option
+def reset(
+    everything: bool, dry_run: bool, yes: bool,
+    user_id: str | None, agent_id: str | None, run_id: str | None, as_json: bool, nl: bool, own_db: Path | None,
+) -> None:  # fmt: skip
+    """Show what a scope, or the whole file, holds; with --yes delete all of it for good, as `delete --all` does.
+
+    Exit code 3: it is deleted, but the receipt names a place where something of it is left.
+    """
+    given = {"user_id": user_id, "agent_id": agent_id, "run_id": run_id}
+    with _memory(own_db, extractor=False, embedder=False) as memory:
+        _delete_whole(memory, given, everything, yes and not dry_run, as_json, nl)
 
 
 @_command("memlite prune --expired --replaced-for 90d")
@@ -612,7 +691,10 @@ def prune(
     dry_run: bool, yes: bool, user_id: str | None, agent_id: str | None, run_id: str | None,
     as_json: bool, nl: bool, own_db: Path | None, **rules: Any,
 ) -> None:  # fmt: skip
-    """Show what has had its time by the rules given, in the whole file or one scope; with --yes delete it for good."""
+    """Show what has had its time by the rules given, in the whole file or one scope; with --yes delete it for good.
+
+    Exit code 3: it is deleted, but the receipt names a place where something of it is left.
+    """
     asked: dict[str, Any] = _asked_scope({"user_id": user_id, "agent_id": agent_id, "run_id": run_id}) or {}
     with _memory(own_db, extractor=False, embedder=False) as memory:
         pruned = memory.prune(**asked, **rules, dry_run=dry_run or not yes)
@@ -620,6 +702,8 @@ def prune(
     if pruned.receipt is None and not as_json and not nl:
         chosen = pruned.facts or pruned.messages
         click.echo("nothing was deleted: add --yes to do it" if chosen else "nothing to prune", err=True)
+    if pruned.receipt is not None:
+        _exit_unless_clean(pruned.receipt)
 
 
 @_command("memlite ttl 90d --kind plan --user ana")
@@ -694,7 +778,12 @@ def _merged(receipts: list[Receipt]) -> Receipt:
         versions=sum(receipt.versions for receipt in receipts),
         entities=sum(receipt.entities for receipt in receipts),
         wal_truncated=receipts[-1].wal_truncated,
-        notes=receipts[-1].notes,
+        # Of an earlier deletion, what has been emptied since is none.
+        notes=tuple(
+            dict.fromkeys(
+                note for receipt in receipts for note in receipt.notes if receipt is receipts[-1] or note != LOG_HELD
+            )
+        ),
         checked=tuple(_added(places) for places in zip(*(receipt.checked for receipt in receipts))),
     )
 
@@ -708,48 +797,71 @@ def _added(places: tuple[Checked, ...]) -> Checked:
 @_command("memlite log 4f1c2a9b")
 @click.argument("id", required=False)
 @click.option("--lineage", is_flag=True, help="The fact and all that replaced one another with it, with what was said.")
-@click.option("--limit", default=50, show_default=True, help="Most events of a scope.")
+@click.option("--all", "of_all", is_flag=True, help="What happened in the whole file, whosever memory it is.")
+@click.option("--limit", default=50, show_default=True, help="Most events of a scope or the file.")
+@click.option("--before", type=int, help="Go on after the page that printed it: events below this number.")
 @_scope_options
 @_output_options
 @_db_option
 def log(
-    id: str | None, lineage: bool, limit: int, user_id: str | None, agent_id: str | None, run_id: str | None,
-    as_json: bool, nl: bool, own_db: Path | None,
+    id: str | None, lineage: bool, of_all: bool, limit: int, before: int | None,
+    user_id: str | None, agent_id: str | None, run_id: str | None, as_json: bool, nl: bool, own_db: Path | None,
 ) -> None:  # fmt: skip
-    """Show what happened to a fact, and what it replaced or was replaced by; or what happened in a scope."""
+    """Show what happened to a fact, and what it replaced or was replaced by; or what happened in a scope, or with --all
+    in the whole file, newest first."""
     if lineage and id is None:
         raise click.UsageError("--lineage is of one fact: give its ID.")
+    if of_all and (id is not None or _typed("user_id", "agent_id", "run_id")):
+        raise click.UsageError("--all is the whole file: leave the ID, --user, --agent and --run out.")
     given = {"user_id": user_id, "agent_id": agent_id, "run_id": run_id}
     with _memory(own_db, extractor=False, embedder=False) as memory:
+        if id is None:
+            whose = {} if of_all else _scope(**given)
+            events = memory.history(**whose, limit=limit, before=before)
+            more = len(events) == limit and memory.history(**whose, limit=1, before=events[-1].id)
+            _print(events, events, lambda: [output.event_line(each, whose=of_all) for each in events], as_json, nl)
+            if more and not as_json:
+                click.echo(f"more: --before {events[-1].id}", err=True)
+            if not events and not as_json and not nl:
+                _nothing(memory.path, "history", whose)
+            return
         asked = _asked_scope(given)
         seen = memory.scope(**asked) if asked else memory
-        events = seen.history(id) if id else memory.history(**_scope(**given), limit=limit)
-        gone = id and not lineage and events[-1].action == "DELETE"
-        line = seen.lineage(id) if id and not gone else []
+        events = seen.history(id)
+        gone = not lineage and events[-1].action == "DELETE"
+        line = [] if gone else seen.lineage(id)
         sources = [seen.get(each) for fact in line for each in fact.sources]
     said = {message.id: message for message in sources if isinstance(message, Message)}
     shown = [output.with_sources(fact, said) for fact in line] if lineage else events
     lines = [*([] if lineage else map(output.event_line, events)), *output.lineage_lines(line, said)]
     _print(shown, shown, lambda: lines, as_json, nl)
-    if not events and not as_json and not nl:
-        _nothing(memory.path, "history", _scope(**given))
+
+
+def _typed(*names: str) -> bool:
+    """Whether any of these options stands on the command line, and not only in the environment."""
+    source = click.get_current_context().get_parameter_source
+    return any(source(name) == click.core.ParameterSource.COMMANDLINE for name in names)
 
 
 @_command("memlite diff 2026-01-01 --user ana")
-@click.argument("since")
+@click.argument("since", required=False)
+@click.option("--since", "since_", metavar="SINCE", help="The same as the argument.")
 @_scope_options
 @_output_options
 @_db_option
 def diff(
-    since: str, user_id: str | None, agent_id: str | None, run_id: str | None,
+    since: str | None, since_: str | None, user_id: str | None, agent_id: str | None, run_id: str | None,
     as_json: bool, nl: bool, own_db: Path | None,
 ) -> None:  # fmt: skip
     """Show which facts count now (+) and which counted at the time SINCE (-), ISO 8601."""
+    then = since if since_ is None else since_
+    if then is None or (since is not None and since_ is not None):
+        raise click.UsageError("give one time, as SINCE or --since SINCE.")
     with _memory(own_db, extractor=False, embedder=False) as memory:
-        found = memory.diff(since, **_scope(user_id, agent_id, run_id))
+        found = memory.diff(then, **_scope(user_id, agent_id, run_id))
     _print(found, [found], lambda: output.diff_lines(found), as_json, nl)
     if not (found.added or found.gone or found.updated or as_json or nl):
-        click.echo(f"nothing has changed since {since}", err=True)
+        click.echo(f"nothing has changed since {then}", err=True)
 
 
 @_command("memlite entities --user ana")
@@ -791,7 +903,7 @@ def work(limit: int | None, min_confidence: float, as_json: bool, nl: bool, own_
 
 
 @_command("memlite reembed")
-@click.option("--rollback", is_flag=True, help="Let the vectors answer again that the last reembed replaced.")
+@click.option("--rollback", is_flag=True, help="Go back to the vectors before the last one, or give up one not done.")
 @_output_options
 @_db_option
 def reembed(rollback: bool, as_json: bool, nl: bool, own_db: Path | None) -> None:

@@ -11,6 +11,7 @@ import click
 
 from memlite.errors import InvalidInputError, MemliteError
 
+LEFT = 3  # exit code: what was asked for is deleted, but something of it is left in a place that the receipt names
 _ALSO = {"history": "log"}  # another name that a command is called by
 
 

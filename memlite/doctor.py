@@ -114,6 +114,7 @@ def _file(database: Database) -> Iterator[Finding]:
     yield _in_step("references", "all rows belong together", faults)
     with database.read() as db:
         yield _vectors(db, database, faults)
+        yield from _unfinished(db)
         waiting = db.execute("SELECT count(*) FROM batches WHERE state = 'queued'").get
         error = db.execute(
             "SELECT error FROM batches WHERE state = 'queued' AND error <> '' ORDER BY id DESC LIMIT 1"
@@ -122,6 +123,28 @@ def _file(database: Database) -> Iterator[Finding]:
         yield Finding("queue", True, detail + (f". Last error: {error}" if error else ""))
     yield _embedder(database)
     yield _in_step("words", "agree with facts and messages", faults)
+
+
+def _unfinished(db: apsw.Connection) -> Iterator[Finding]:
+    """What was begun to be made anew and is not done, and both ways on."""
+    made = vectors.generations(db)
+    if "building" in made:
+        tables = (f"{vectors.table(kind, 'building')}_rowids" for kind in vectors.KINDS)
+        count = sum(db.execute(f"SELECT count(*) FROM {table}").get for table in tables)
+        old, new = made["serving"].name if "serving" in made else "nothing", made["building"].name
+        yield Finding(
+            "reembed",
+            True,
+            f"not done: {count} vector(s) of {new} made, those of {old} answer meanwhile; `memlite reembed` with {new} "
+            "goes on, `memlite reembed --rollback` gives it up",
+        )
+    for name, count in db.execute("SELECT made_by, count(*) FROM answers GROUP BY made_by ORDER BY made_by"):
+        yield Finding(
+            "reextract",
+            True,
+            f"not done: {count} batch(es) extracted again by {name}, and no fact changed yet; `memlite reextract` with "
+            "it goes on, and what it changes then `memlite undo` takes back",
+        )
 
 
 def _in_step(place: str, fine: str, faults: Iterable[Fault]) -> Finding:

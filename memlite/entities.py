@@ -221,11 +221,11 @@ def only_in(db: apsw.Connection, fact_ids: str) -> list[int]:
     """The entities no other fact mentions: they go when these facts go."""
     rows = db.execute(
         """
-        SELECT DISTINCT entity_id FROM mentions WHERE fact_id IN (SELECT value FROM json_each(:ids))
-        AND entity_id NOT IN (
-          SELECT o.entity_id FROM mentions m JOIN mentions o ON o.entity_id = m.entity_id
-          WHERE m.fact_id IN (SELECT value FROM json_each(:ids))
-            AND o.fact_id NOT IN (SELECT value FROM json_each(:ids)))
+        SELECT e.entity_id
+        FROM (SELECT DISTINCT entity_id FROM mentions WHERE fact_id IN (SELECT value FROM json_each(:ids))) e
+        WHERE NOT EXISTS (
+          SELECT 1 FROM mentions o
+          WHERE o.entity_id = e.entity_id AND o.fact_id NOT IN (SELECT value FROM json_each(:ids)))
         """,
         {"ids": fact_ids},
     )

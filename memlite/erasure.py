@@ -29,6 +29,8 @@ _PLACES = (
     ("mentions", "facts", f"fact_id IN {_LISTED}"),
     ("sources", "facts", f"fact_id IN {_LISTED}"),
     ("sources", "messages", f"message_id IN {_LISTED}"),
+    ("recalls", "facts", f"fact_id IN {_LISTED}"),
+    ("recalls", "messages", f"message_id IN {_LISTED}"),
     ("links", "facts", f"from_fact IN {_LISTED}"),
     ("links", "facts", f"to_fact IN {_LISTED}"),
     ("ttls", "ttls", f"id IN {_LISTED}"),
@@ -41,7 +43,7 @@ _PLACES = (
 # Every column that holds what somebody has written.
 _TEXTS = {
     "facts": ("text", "words", "metadata", "attributed_to", "kind"),
-    "messages": ("content", "words", "name", "metadata", "caller_id"),
+    "messages": ("content", "own", "words", "name", "metadata", "caller_id"),
     "events": ("before", "after", "reason"),
     "batches": ("instructions", "kind", "metadata", "error"),
     "entities": ("name", "folded"),

@@ -20,10 +20,33 @@ CURRENT = """
  AND (f.expires_at IS NULL OR f.expires_at > CAST(unixepoch('subsec') * 1000 AS INTEGER)))
 """
 
+# An event by which somebody gave a fact another text by hand. A deletion has taken the words of some.
+REWORDED = """
+(e.action = 'UPDATE' AND e.batch_id IS NULL AND (e.before IS NULL OR e.before ->> '$.text' <> e.after ->> '$.text'))
+"""
+
+# One that somebody has put away, and that no current one says word for word: archived, undone, replaced, expired, or
+# changed by hand. What a reextract did not find again or reworded was put away by nobody, and what a fix has joined to
+# another fact is said by that one. The last event tells.
+PUT_AWAY = f"""
+(NOT {CURRENT}
+ AND NOT EXISTS (
+   SELECT 1 FROM facts t WHERE t.scope_id = f.scope_id AND t.hash = f.hash AND {CURRENT.replace("f.", "t.")})
+ AND CASE WHEN f.recorded_to IS NOT NULL THEN EXISTS (
+     SELECT 1 FROM links l JOIN facts o ON o.id = l.from_fact JOIN events e ON e.fact_uid = o.uid
+     WHERE l.to_fact = f.id AND l.relation = 'updates' AND e.at = f.recorded_to AND {REWORDED})
+   WHEN f.archived_at IS NOT NULL THEN coalesce((
+     SELECT coalesce(b.kind, '') <> 'reextract' AND NOT EXISTS (
+              SELECT 1 FROM events j WHERE j.fact_uid = f.uid AND j.action = 'MERGE' AND j.batch_id = e.batch_id)
+     FROM events e LEFT JOIN batches b ON b.id = e.batch_id
+     WHERE e.fact_uid = f.uid AND e.action = 'ARCHIVE' ORDER BY e.id DESC LIMIT 1), 1)
+   ELSE 1 END)
+"""
+
 # One that counts or once counted: not what an update rewrote, nor what was put away.
 KEPT = "(f.recorded_to IS NULL AND f.archived_at IS NULL)"
 
-# One that was put away.
+# One in the archive.
 ARCHIVED = "(f.recorded_to IS NULL AND f.archived_at IS NOT NULL)"
 
 # One that was true at `{at}`, UTC milliseconds.
@@ -97,8 +120,14 @@ class NewFact:
     event_end: str | None = None
     event_precision: str | None = None
     valid_from: int | None = None
+    valid_to: int | None = None
     expires_at: int | None = None
     ttl: int | None = None
+
+    @property
+    def begins(self) -> int:
+        """When it is true from, in UTC milliseconds."""
+        return self.observed_at if self.valid_from is None else self.valid_from
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,14 +140,16 @@ class Twin:
 
 
 def insert(db: apsw.Connection, scope_id: int, batch_id: int | None, fact: NewFact, now: int) -> tuple[int, str]:
-    """Store one fact; return its row id and id. A living twin makes this fail: look with `twin` first."""
+    """Store one fact; return its row id and id. A living twin makes this fail: look with `twin` first. One that has a
+    `valid_to` is past.
+    """
     uid = uuid.uuid4().hex
     db.execute(
         """
         INSERT INTO facts(uid, scope_id, batch_id, text, hash, words, attributed_to, kind, metadata, confidence,
                           model, prompt_version, created_at, observed_at, observed_offset, event_start, event_end,
-                          event_precision, valid_from, last_confirmed_at, expires_at, ttl)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                          event_precision, valid_from, begins, valid_to, live, last_confirmed_at, expires_at, ttl)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """,
         (
             uid,
@@ -139,7 +170,10 @@ def insert(db: apsw.Connection, scope_id: int, batch_id: int | None, fact: NewFa
             fact.event_start,
             fact.event_end,
             fact.event_precision,
-            fact.observed_at if fact.valid_from is None else fact.valid_from,
+            fact.begins,
+            fact.begins,
+            fact.valid_to,
+            int(fact.valid_to is None),
             fact.observed_at,
             fact.expires_at,
             fact.ttl,
@@ -163,7 +197,7 @@ def twin_in_root(db: apsw.Connection, root_id: int, text: str) -> Twin | None:
     """A living, unexpired fact of another run of the same root that says the same."""
     row = db.execute(
         f"""
-        SELECT f.id, f.uid, f.expires_at FROM scopes s JOIN facts f ON f.scope_id = s.id
+        SELECT f.id, f.uid, f.expires_at FROM scopes s CROSS JOIN facts f ON f.scope_id = s.id
         WHERE s.root_id = ? AND f.hash = ? AND {CURRENT} ORDER BY f.id LIMIT 1
         """,
         (root_id, digest(text)),
@@ -172,15 +206,18 @@ def twin_in_root(db: apsw.Connection, root_id: int, text: str) -> Twin | None:
 
 
 def replaced_twin(db: apsw.Connection, root_id: int | None, scope_id: int, text: str, observed_at: int) -> Twin | None:
-    """The fact that says the same and was replaced after `observed_at`: what was said before tells nothing new.
+    """The fact that says the same and was replaced, or ended as it was given, after `observed_at`: what was said before
+    tells nothing new.
 
     Of the exact scope, or of the whole root where it is given.
     """
     row = db.execute(
         f"""
-        SELECT f.id, f.uid, f.expires_at FROM scopes s JOIN facts f ON f.scope_id = s.id
+        SELECT f.id, f.uid, f.expires_at FROM scopes s CROSS JOIN facts f ON f.scope_id = s.id
         WHERE (s.root_id = ?1 OR s.id = ?2) AND f.hash = ?3 AND {KEPT} AND f.live = 0 AND f.valid_to > ?4
-          AND EXISTS (SELECT 1 FROM events e WHERE e.fact_uid = f.uid AND e.action = 'SUPERSEDE')
+          AND EXISTS (
+            SELECT 1 FROM events e
+            WHERE e.fact_uid = f.uid AND (e.action = 'SUPERSEDE' OR e.action = 'EXPIRE' AND e.after ->> '$.given'))
         ORDER BY f.valid_to DESC, f.id DESC LIMIT 1
         """,
         (root_id, scope_id, digest(text), observed_at),
@@ -188,15 +225,40 @@ def replaced_twin(db: apsw.Connection, root_id: int | None, scope_id: int, text:
     return Twin(*row) if row else None
 
 
-def with_text(db: apsw.Connection, root_id: int, text: str) -> tuple[int, str] | None:
-    """The row id and id of a fact of a root that says exactly this, or once said it, a current one first."""
+def ended_twin(db: apsw.Connection, scope_id: int, text: str, begins: int, ends: int) -> Twin | None:
+    """The past fact of the exact scope that says the same of the same time, UTC milliseconds."""
+    row = db.execute(
+        f"""
+        SELECT f.id, f.uid, f.expires_at FROM facts f
+        WHERE f.scope_id = ? AND f.hash = ? AND {KEPT} AND f.valid_from = ? AND f.valid_to = ? LIMIT 1
+        """,
+        (scope_id, digest(text), begins, ends),
+    ).fetchone()
+    return Twin(*row) if row else None
+
+
+def with_text(db: apsw.Connection, sql: str, bindings: Sequence[object], text: str) -> tuple[int, str] | None:
+    """The row id and id of a fact of a scope (`sql` over the alias `s`) that says exactly this, or once said it, a
+    current one first.
+    """
     return db.execute(
         f"""
-        SELECT f.id, {_UID} FROM scopes s JOIN facts f ON f.scope_id = s.id
-        WHERE s.root_id = ? AND f.hash = ? ORDER BY f.live DESC, f.id DESC LIMIT 1
+        SELECT f.id, {_UID} FROM facts f CROSS JOIN scopes s ON s.id = f.scope_id
+        WHERE f.hash = ? AND {sql} ORDER BY f.live DESC, f.id DESC LIMIT 1
         """,
-        (root_id, digest(text)),
+        (digest(text), *bindings),
     ).fetchone()
+
+
+def was_reworded(db: apsw.Connection, root_id: int, text: str, at: int) -> bool:
+    """Whether a fact of a root said this until somebody gave it another text by hand, at `at` or later."""
+    sql = f"""
+        SELECT 1 FROM scopes s CROSS JOIN facts f ON f.scope_id = s.id JOIN links l ON l.to_fact = f.id
+        JOIN facts o ON o.id = l.from_fact JOIN events e ON e.fact_uid = o.uid
+        WHERE s.root_id = ? AND f.hash = ? AND f.recorded_to >= ? AND l.relation = 'updates'
+          AND e.at = f.recorded_to AND {REWORDED}
+    """
+    return db.execute(sql, (root_id, digest(text), at)).get is not None
 
 
 def add_sources(db: apsw.Connection, fact_id: int, message_ids: Iterable[int]) -> None:
@@ -234,6 +296,30 @@ def confirm(db: apsw.Connection, fact_id: int, observed_at: int, message_ids: It
     add_sources(db, fact_id, message_ids)
 
 
+def barred_until(db: apsw.Connection, fact_id: int) -> int | None:
+    """Until when something else is known in the place of a fact: when what it replaced was observed, and when a past
+    one of its root that said the same ended.
+    """
+    at: int | None = db.execute(
+        f"""
+        SELECT max(at) FROM (
+          SELECT o.observed_at AS at FROM links l JOIN facts o ON o.id = l.to_fact
+          WHERE l.from_fact = ?1 AND l.relation = 'replaces'
+          UNION ALL SELECT f.valid_to FROM facts o JOIN scopes g ON g.id = o.scope_id
+          JOIN scopes s ON s.root_id = g.root_id CROSS JOIN facts f ON f.scope_id = s.id AND f.hash = o.hash
+          WHERE o.id = ?1 AND f.id <> ?1 AND {KEPT} AND f.live = 0)
+        """,
+        (fact_id,),
+    ).get
+    return at
+
+
+def set_begin(db: apsw.Connection, fact_id: int, valid_from: int) -> bool:
+    """Set when a fact is true from; return whether that was another time."""
+    db.execute("UPDATE facts SET valid_from = ?1 WHERE id = ?2 AND valid_from <> ?1", (valid_from, fact_id))
+    return db.changes() > 0
+
+
 def close(db: apsw.Connection, fact_id: int, valid_to: int) -> None:
     """End a fact's validity: it is past from then on."""
     db.execute("UPDATE facts SET live = 0, valid_to = max(valid_from, ?) WHERE id = ?", (valid_to, fact_id))
@@ -261,6 +347,13 @@ def state(db: apsw.Connection, fact_id: int) -> State | None:
         "SELECT uid, scope_id, live, valid_to, expires_at, ttl, archived_at FROM facts WHERE id = ?", (fact_id,)
     ).fetchone()
     return State(row[0], row[1], bool(row[2]), *row[3:]) if row else None
+
+
+def times(db: apsw.Connection, fact_id: int) -> dict[str, object]:
+    """Since when a fact is true, when it was last said, and when it expires: what saying it again changes."""
+    columns = ("valid_from", "last_confirmed_at", "expires_at")
+    row = db.execute(f"SELECT {', '.join(columns)} FROM facts WHERE id = ?", (fact_id,)).fetchone()
+    return dict(zip(columns, row)) if row else {}
 
 
 def set_state(db: apsw.Connection, fact_id: int, new: State) -> None:
@@ -300,6 +393,18 @@ def replaced_by(
     for newer, older in rows:
         found.setdefault(newer, []).append(older)
     return found
+
+
+def all_replacing(db: apsw.Connection, fact_ids: str) -> list[int]:
+    """The row ids of all facts that replaced any of these. fact_ids: a JSON array of row ids."""
+    rows = db.execute(
+        """
+        SELECT DISTINCT from_fact FROM links
+        WHERE to_fact IN (SELECT value FROM json_each(?)) AND relation = 'replaces'
+        """,
+        (fact_ids,),
+    )
+    return [id_ for (id_,) in rows]
 
 
 def all_replaced_by(db: apsw.Connection, fact_ids: str) -> list[int]:
@@ -401,10 +506,11 @@ def rewrite(
         """
         INSERT INTO facts(uid, scope_id, batch_id, text, hash, words, live, attributed_to, kind, metadata, confidence,
                           model, prompt_version, created_at, observed_at, observed_offset, event_start, event_end,
-                          event_precision, valid_from, valid_to, recorded_to, last_confirmed_at, expires_at, ttl)
+                          event_precision, valid_from, begins, valid_to, recorded_to, last_confirmed_at, expires_at,
+                          ttl)
         SELECT ?, scope_id, batch_id, text, hash, words, 0, attributed_to, kind, metadata, confidence,
                model, prompt_version, created_at, observed_at, observed_offset, event_start, event_end,
-               event_precision, valid_from, valid_to, ?, last_confirmed_at, expires_at, ttl
+               event_precision, valid_from, begins, valid_to, ?, last_confirmed_at, expires_at, ttl
         FROM facts WHERE id = ? RETURNING id
         """,
         (uuid.uuid4().hex, now, fact_id),
@@ -426,11 +532,13 @@ def rewrite(
 
 
 def set_origin(db: apsw.Connection, fact_id: int, new: NewFact) -> None:
-    """Note what made a fact's text: model, prompt and confidence, and the event's days that it read."""
+    """Note what made a fact's text: model, prompt and confidence, and what it read: the event's days, and since when it
+    is true.
+    """
     db.execute(
         """
         UPDATE facts SET confidence = ?, model = ?, prompt_version = ?, event_start = ?, event_end = ?,
-                         event_precision = ?
+                         event_precision = ?, begins = coalesce(?, observed_at)
         WHERE id = ?
         """,
         (
@@ -440,6 +548,7 @@ def set_origin(db: apsw.Connection, fact_id: int, new: NewFact) -> None:
             new.event_start,
             new.event_end,
             new.event_precision,
+            new.valid_from,
             fact_id,
         ),
     )
@@ -459,7 +568,7 @@ def version_with(db: apsw.Connection, fact_id: int, text: str) -> int | None:
 
 def take_origin(db: apsw.Connection, fact_id: int, version_id: int) -> None:
     """Give a fact the origin of an earlier version."""
-    columns = "confidence, model, prompt_version, event_start, event_end, event_precision"
+    columns = "confidence, model, prompt_version, event_start, event_end, event_precision, begins"
     db.execute(
         f"UPDATE facts SET ({columns}) = (SELECT {columns} FROM facts WHERE id = ?) WHERE id = ?", (version_id, fact_id)
     )
@@ -473,6 +582,11 @@ def forget_vector(db: apsw.Connection, fact_id: int) -> None:
 def drop_mentions(db: apsw.Connection, fact_id: int) -> None:
     """Unlink a fact from its entities, before its new text names others."""
     db.execute("DELETE FROM mentions WHERE fact_id = ?", (fact_id,))
+
+
+def is_put_away(db: apsw.Connection, fact_id: int) -> bool:
+    """Whether somebody has put a fact, or an earlier version of one, away."""
+    return db.execute(f"SELECT 1 FROM facts f WHERE f.id = ? AND {PUT_AWAY}", (fact_id,)).get is not None
 
 
 def versions(db: apsw.Connection, fact_ids: str) -> list[int]:
@@ -718,6 +832,17 @@ def in_reach(db: apsw.Connection, sql: str, bindings: Sequence[object]) -> list[
     """The row ids of all facts of a scope, old versions with them."""
     rows = db.execute(f"SELECT f.id FROM facts f JOIN scopes s ON s.id = f.scope_id WHERE {sql}", bindings)
     return [id_ for (id_,) in rows]
+
+
+def mark_unsourced(db: apsw.Connection, message_ids: str) -> None:
+    """Note for the facts learnt from messages that these go on purpose. `message_ids`: a JSON array of row ids."""
+    db.execute(
+        """
+        UPDATE facts SET unsourced = 1
+        WHERE id IN (SELECT fact_id FROM sources WHERE message_id IN (SELECT value FROM json_each(?)))
+        """,
+        (message_ids,),
+    )
 
 
 def delete(db: apsw.Connection, ids: str) -> None:

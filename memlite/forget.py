@@ -17,8 +17,8 @@ from memlite.words import digest, fold
 class Deletion:
     """Row ids of everything one deletion takes with it; `versions` are earlier texts of the facts.
 
-    names: of a deleted entity. ttls: of a scope that is emptied. ids: of scopes that are
-    emptied and forgotten, as "user_id=ana".
+    names: of a deleted entity. ttls: of a scope that is emptied. ids: of it, as "user_id=ana", that are forgotten with
+    it. notes: what the receipt says of what stays.
     """
 
     facts: tuple[int, ...]
@@ -28,19 +28,24 @@ class Deletion:
     names: tuple[str, ...] = ()
     ttls: tuple[int, ...] = ()
     ids: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def of_facts(
     db: apsw.Connection, fact_ids: Iterable[int], keep_messages: bool, sql: str, bindings: Sequence[object]
 ) -> Deletion:
-    """Facts with their earlier versions and, unless kept, the messages of a scope they were learnt from.
+    """Facts with their earlier versions and, unless kept, the messages of a scope they were learnt from, and those that
+    repeat them as memlite had recalled them.
 
     Other facts those messages fed keep their text and lose that source.
     """
     chosen = list(fact_ids)
     old = facts.versions(db, json.dumps(chosen))
-    sources = messages.of_facts(db, json.dumps(chosen + old), sql, bindings)
-    gone = set() if keep_messages else {id_ for ids in sources.values() for id_ in ids}
+    listed, gone = json.dumps(chosen + old), set[int]()
+    if not keep_messages:
+        sources = messages.of_facts(db, listed, sql, bindings)
+        gone |= {id_ for ids in sources.values() for id_ in ids}
+        gone |= {id_ for id_, _ in messages.recalling(db, listed, sql, bindings)}
     return _with_entities(db, chosen, old, gone)
 
 
@@ -54,6 +59,22 @@ def of_messages(db: apsw.Connection, message_ids: Iterable[int], sql: str, bindi
     # A version goes with its fact, and by itself when the fact has found other sources since.
     old = {*facts.versions(db, json.dumps(sorted(alone))), *facts.owners(db, json.dumps(sorted(alone)))}
     return _with_entities(db, sorted(alone - old), sorted(old), chosen)
+
+
+def of_rows(
+    db: apsw.Connection,
+    fact_ids: Iterable[int],
+    message_ids: Iterable[int],
+    keep_messages: bool,
+    sql: str,
+    bindings: Sequence[object],
+) -> Deletion:
+    """Facts and messages, each with what goes with it."""
+    told, said = of_facts(db, fact_ids, keep_messages, sql, bindings), of_messages(db, message_ids, sql, bindings)
+    versions = {*told.versions, *said.versions}
+    return _with_entities(
+        db, sorted({*told.facts, *said.facts} - versions), sorted(versions), {*told.messages, *said.messages}
+    )
 
 
 def of_entity(
@@ -76,38 +97,39 @@ def _draws_on(db: apsw.Connection, fact_id: int, message_ids: Collection[int]) -
     text: str = db.execute("SELECT text FROM facts WHERE id = ?", (fact_id,)).get
     sources = messages.of_facts(db, json.dumps([fact_id]))[fact_id]
     told = messages.fetch(db, sources)
-    gone = [told[id_].content for id_ in sources if id_ in message_ids]
+    gone = [told[id_].text for id_ in sources if id_ in message_ids]
     left = [told[id_] for id_ in sources if id_ not in message_ids]
-    said = fold("\n".join(f"{message.name or ''}: {message.content}" for message in left))
+    said = fold("\n".join(f"{message.name or ''}: {message.text}" for message in left))
     names = [fold(name) for name in ground.mentioned_names(text)]
     return any(
-        quotes(text, content, [message.content for message in left])
-        or any(name in fold(content) and name not in said for name in names)
-        for content in gone
+        quotes(text, own, [message.text for message in left])
+        or any(name in fold(own) and name not in said for name in names)
+        for own in gone
     )
 
 
-def of_everything(db: apsw.Connection, sql: str, bindings: tuple[object, ...], *, with_ids: bool = False) -> Deletion:
-    """Every fact and message of a scope, and its rules. sql, bindings: its condition over the alias `s`.
+def of_everything(db: apsw.Connection, sql: str, bindings: tuple[object, ...]) -> Deletion:
+    """Every fact and message of a scope, its rules, and its ids where nothing else is stored under them.
 
-    with_ids: the user, agent and run as well.
+    sql, bindings: its condition over the alias `s`.
     """
     every = facts.in_reach(db, sql, bindings)
     old = set(facts.versions(db, json.dumps(every)))
     found = _with_entities(
         db, [id_ for id_ in every if id_ not in old], sorted(old), messages.in_reach(db, sql, bindings)
     )
-    ids = scopes.only_in(db, sql, bindings) if with_ids else ()
-    return replace(found, ttls=tuple(ttls.in_reach(db, sql, bindings)), ids=tuple(ids))
+    alone, shared = scopes.ids_in(db, sql, bindings)
+    notes = (f"something else is stored under {', '.join(shared)}: not forgotten",) if shared else ()
+    return replace(found, ttls=tuple(ttls.in_reach(db, sql, bindings)), ids=tuple(alone), notes=notes)
 
 
 def carry_out(db: apsw.Connection, deletion: Deletion, now: int, actor: str) -> None:
     """Delete all of it inside the caller's transaction: text, words, vectors, mentions, links, history text.
 
-    What stays is each fact's id with the times of its events, the last one a DELETE.
+    What stays is the id of each fact and message with the times of its events, the last one a DELETE.
     """
     fact_ids = deletion.facts + deletion.versions
-    listed = json.dumps(fact_ids)
+    listed, step = json.dumps(fact_ids), lifecycle.Step(now, actor)
     touched = _batches_of(db, listed, json.dumps(deletion.messages))
     rows = list(
         db.execute("SELECT id, uid, scope_id FROM facts WHERE id IN (SELECT value FROM json_each(?))", (listed,))
@@ -119,17 +141,22 @@ def carry_out(db: apsw.Connection, deletion: Deletion, now: int, actor: str) -> 
         history.blank(db, uid)
         if id_ not in versions:
             history.record(db, "DELETE", uid, scope_id, now, actor=actor)
+    for uid, scope_id in messages.scopes_of(db, deletion.messages):
+        history.record(db, "DELETE", uid, scope_id, now, actor=actor)
     vectors.delete(db, "fact", fact_ids)
     vectors.delete(db, "message", deletion.messages)
     vectors.delete(db, "entity", deletion.entities)
     lifecycle.withdraw(db, listed)
     for newer, older in facts.handed_on(db, listed):
-        _hand_on(db, newer, older, now, actor)
+        lifecycle.hand_on(db, newer, older, step)
+    beside = lifecycle.beside(db, listed)
     messages.spend(db, listed)
     batches.forget_answers(db, listed, json.dumps(deletion.messages))
     aliases = entities.brought_by(db, listed)
     facts.delete(db, listed)
+    lifecycle.settle_beside(db, beside)
     entities.settle_aliases(db, aliases)
+    facts.mark_unsourced(db, json.dumps(deletion.messages))
     messages.delete(db, json.dumps(deletion.messages))
     ttls.delete(db, deletion.ttls)
     scopes.forget(db, deletion.ids)
@@ -151,19 +178,9 @@ def repeating(db: apsw.Connection, contents: Iterable[str], sql: str, bindings: 
             digest(said.partition(": ")[2]) in gone
             for line in content.split("\n")
             for read in context.recalled(line.strip())
-            for said in read
+            for said in (read.text, read.quoted)
         )
     ]
-
-
-def _hand_on(db: apsw.Connection, newer: int, older: int, now: int, actor: str) -> None:
-    """What replaced a deleted fact replaces what that one had replaced."""
-    facts.link(db, newer, older, "replaces")
-    sql = "SELECT n.uid, n.batch_id, o.uid, o.scope_id, o.valid_to FROM facts n, facts o WHERE n.id = ? AND o.id = ?"
-    by, batch_id, uid, scope_id, ended = next(db.execute(sql, (newer, older)))
-    if ended is not None:  # else it was reopened
-        after = {"replaced_by": by, "valid_to": ended}
-        history.record(db, "SUPERSEDE", uid, scope_id, now, batch_id=batch_id, actor=actor, after=after)
 
 
 def _with_entities(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import apsw
 
@@ -14,6 +14,14 @@ from memlite.records import Event, Scope
 from memlite.words import fold
 
 Action = Literal["ADD", "CONFIRM", "UPDATE", "SUPERSEDE", "EXPIRE", "ARCHIVE", "RESTORE", "DELETE", "MERGE"]
+
+
+class Saying(NamedTuple):
+    """That a batch (row id) said a fact at an instant, and since when it was true by that, UTC milliseconds."""
+
+    batch_id: int
+    at: int
+    since: int
 
 
 def record(
@@ -44,9 +52,14 @@ def of_fact(db: apsw.Connection, fact_uid: str) -> list[Event]:
     return _events(db, "e.fact_uid = ?", (fact_uid,), "ORDER BY e.id")
 
 
-def of_reach(db: apsw.Connection, sql: str, bindings: Sequence[object], limit: int) -> list[Event]:
-    """The newest events of a scope, newest first. `sql` is a condition over the scopes alias `s`."""
-    return _events(db, sql, bindings, f"ORDER BY e.id DESC LIMIT {int(limit)}")
+def of_reach(
+    db: apsw.Connection, sql: str, bindings: Sequence[object], limit: int, before: int | None = None
+) -> list[Event]:
+    """The newest events of a scope, newest first. `sql` is a condition over the scopes alias `s`. before: row id of an
+    event, of which only earlier ones count.
+    """
+    below = f"{sql} AND e.id < {int(before)}" if before is not None else sql
+    return _events(db, below, bindings, f"ORDER BY e.id DESC LIMIT {int(limit)}")
 
 
 def of_batch(db: apsw.Connection, batch_id: int) -> list[Event]:
@@ -99,29 +112,39 @@ def forget_replacement(db: apsw.Connection, fact_id: int, by: int) -> None:
     )
 
 
-def expired(db: apsw.Connection, fact_uid: str) -> bool:
-    """Whether a fact was closed because its time was over, and not reopened since."""
-    sql = f"SELECT 1 FROM events e WHERE e.fact_uid = ?1 AND e.action = 'EXPIRE' AND e.id > {_REOPENED}"
-    return db.execute(sql, (fact_uid,)).get is not None
+def ended(db: apsw.Connection, fact_uid: str) -> int | None:
+    """When a fact was closed because its time was over, in UTC milliseconds; None where not, or reopened since."""
+    at: int | None = db.execute(
+        f"""
+        SELECT coalesce(e.after ->> '$.valid_to', f.expires_at, f.valid_to)  -- a deletion may have blanked the event
+        FROM events e JOIN facts f ON f.uid = e.fact_uid
+        WHERE e.fact_uid = ?1 AND e.action = 'EXPIRE' AND e.id > {_REOPENED} ORDER BY e.id DESC LIMIT 1
+        """,
+        (fact_uid,),
+    ).get
+    return at
 
 
 def batches_saying(db: apsw.Connection, fact_id: int) -> list[int]:
     """The row ids of the batches that added or confirmed a fact."""
-    return list(dict.fromkeys(batch_id for batch_id, _ in sayings(db, fact_id)))
+    return list(dict.fromkeys(said.batch_id for said in sayings(db, fact_id)))
 
 
-def sayings(db: apsw.Connection, fact_id: int) -> list[tuple[int, int]]:
-    """When a fact was said by which batch: (batch row id, UTC milliseconds)."""
+def sayings(db: apsw.Connection, fact_id: int) -> list[Saying]:
+    """When a fact was said by which batch."""
     rows = db.execute(
         """
-        SELECT e.batch_id, coalesce(e.after ->> '$.observed_at', f.observed_at)
-        FROM facts f JOIN events e ON e.fact_uid = f.uid
-        WHERE f.id = ? AND e.action IN ('ADD', 'CONFIRM') AND e.batch_id IS NOT NULL AND e.after ->> '$.joined' IS NULL
-        ORDER BY e.id
+        SELECT batch_id, at, CASE action WHEN 'ADD' THEN begins ELSE coalesce(since, at) END FROM (
+          SELECT e.id, e.batch_id, e.action, coalesce(e.after ->> '$.observed_at', f.observed_at) AS at,
+                 e.after ->> '$.since' AS since, coalesce(f.begins, f.valid_from) AS begins
+          FROM facts f JOIN events e ON e.fact_uid = f.uid
+          WHERE f.id = ? AND e.action IN ('ADD', 'CONFIRM') AND e.batch_id IS NOT NULL
+            AND e.after ->> '$.joined' IS NULL)
+        ORDER BY id
         """,
         (fact_id,),
     )
-    return [(batch_id, int(at)) for batch_id, at in rows]
+    return [Saying(batch_id, int(at), int(since)) for batch_id, at, since in rows]
 
 
 def joined(db: apsw.Connection, fact_id: int) -> list[tuple[int, int]]:
@@ -221,7 +244,8 @@ def _events(db: apsw.Connection, condition: str, bindings: Sequence[object], ord
         SELECT e.id, e.fact_uid, e.action, s.user_id, s.agent_id, s.run_id, b.uid, e.actor, e.reason,
                e.before, e.after, e.at, coalesce(
                  (SELECT json_extract(u.before, '$.text') FROM events u
-                  WHERE u.fact_uid = e.fact_uid AND u.id > e.id AND u.before IS NOT NULL ORDER BY u.id LIMIT 1), f.text)
+                  WHERE u.fact_uid = e.fact_uid AND u.id > e.id AND u.action = 'UPDATE' AND u.before IS NOT NULL
+                  ORDER BY u.id LIMIT 1), f.text)
         FROM events e JOIN scopes s ON s.id = e.scope_id LEFT JOIN batches b ON b.id = e.batch_id
         LEFT JOIN facts f ON f.uid = e.fact_uid
         WHERE {condition} {order}

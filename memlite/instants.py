@@ -9,6 +9,7 @@ from memlite.errors import InvalidInputError
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 LAST = (datetime.max.replace(tzinfo=timezone.utc) - _EPOCH) // timedelta(milliseconds=1)  # of the calendar
+_FIRST = (datetime.min.replace(tzinfo=timezone.utc) - _EPOCH) // timedelta(milliseconds=1)
 
 
 def now() -> int:
@@ -71,6 +72,16 @@ def beside(milliseconds: int, observed: int, offset: int, zone: tzinfo | None) -
     except (OverflowError, OSError, ValueError):  # the ends of the calendar
         pass
     return local(milliseconds, offset)
+
+
+def midnight(of: date, observed: int, offset: int, zone: tzinfo | None) -> int:
+    """The beginning of a calendar day in UTC milliseconds, for what was observed at an instant as in `beside`."""
+    start, found = (of - _EPOCH.date()) // timedelta(milliseconds=1), _FIRST
+    near = start - offset * 60_000
+    for _ in range(2):  # where clocks are changed at midnight the first answer is an hour out
+        near = start - _minutes(beside(max(_FIRST, near), observed, offset, zone)) * 60_000
+        found = max(found, near)
+    return found
 
 
 def day(milliseconds: int, offset: int = 0) -> date:

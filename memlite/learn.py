@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import date, timedelta
-from typing import Any
+from datetime import datetime, tzinfo
 
 import apsw
 
 from memlite import (
     batches,
     claims,
-    context,
     dates,
     entities,
+    event_dates,
     facts,
     ground,
     history,
@@ -31,7 +29,8 @@ from memlite import (
     worth,
 )
 from memlite.db import Database
-from memlite.errors import ExtractionError, InvalidInputError, ModelError
+from memlite.errors import ExtractionError, ModelError
+from memlite.event_dates import Event
 from memlite.facts import NewFact
 from memlite.records import (
     ExtractedFact,
@@ -40,7 +39,6 @@ from memlite.records import (
     Extractor,
     KnownFact,
     Message,
-    NamedEntity,
     Skipped,
     Turn,
 )
@@ -49,7 +47,6 @@ from memlite.semantic import Semantic, keys_of
 from memlite.sentences import clean, quotes
 from memlite.words import digest, fold, match_expression, read_query
 
-TTL_REASON = "time to live"  # of an update that a rule has made
 KNOWN = 10  # nearest known facts of the root shown to the extractor
 LEARNT_ROLES = ("user", "assistant")  # system and tool text is stored, never extracted
 
@@ -94,16 +91,12 @@ def made_by(extractor: Extractor) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What the extractor makes of a batch, not stored yet. known, saying: row ids with known facts and messages.
-
-    recalled: row ids of messages, with those of the facts whose lines they repeat.
-    """
+    """What the extractor makes of a batch, not stored yet. known, saying: row ids with known facts and messages."""
 
     scope: StoredScope
     candidates: tuple[Candidate, ...]
     known: tuple[tuple[int, str], ...]
     saying: tuple[tuple[int, Message], ...]
-    recalled: Mapping[int, Sequence[int]]
 
 
 def learn(
@@ -113,10 +106,14 @@ def learn(
     batch: batches.Batch,
     worker: str,
     min_confidence: float,
+    zone: tzinfo | None,
 ) -> Learnt:
-    """Extract a claimed batch and store its facts. Raises ModelError or ClaimLostError; then nothing is stored."""
+    """Extract a claimed batch and store its facts. Raises ModelError or ClaimLostError; then nothing is stored.
+
+    zone: of the days on which something was so (see `instants.beside`).
+    """
     learnt = Learnt()
-    found = propose(database, semantic, extractor, batch, min_confidence, learnt)
+    found = propose(database, semantic, extractor, batch, min_confidence, zone, learnt)
     with timed(learnt.timings, "embed_facts"):
         made = embed_candidates(semantic, found.candidates)
     with timed(learnt.timings, "write"), database.write() as db:
@@ -125,9 +122,6 @@ def learn(
         store(db, found.scope, batch.id, found.candidates, learnt, made, extractor.name, across_runs=True)
         step = lifecycle.Step(instants.now(), extractor.name, batch_id=batch.id)
         _confirm_repeated(db, found.saying, found.known, learnt, step)
-        for id_, repeated in found.recalled.items():
-            for fact_id in repeated:
-                facts.add_sources(db, fact_id, messages.existing(db, [id_]))
         batches.finish(db, batch.id, made_by(extractor))
     return learnt
 
@@ -138,6 +132,7 @@ def propose(
     extractor: Extractor,
     batch: batches.Batch,
     min_confidence: float,
+    zone: tzinfo | None,
     learnt: Learnt,
     *,
     again: bool = False,
@@ -146,17 +141,13 @@ def propose(
     without what is known from its own messages and later ones. Raises ModelError.
     """
     with timed(learnt.timings, "read"):
-        scope, new, window, known = _read_context(database, semantic, batch, again)
-        with database.read() as db:
-            told = {id_: _told(db, scope.root_id, message) for id_, message in new}
-    learnt.skipped += [each for tells in told.values() for each in tells.skipped]
-    saying = tuple((id_, message) for id_, message in new if told[id_].text)
+        scope, saying, window, known = _read_context(database, semantic, batch, again)
     turns = dict(enumerate(saying, 1))
     candidates: list[Candidate] = []
     if turns:
         request = ExtractionRequest(
-            messages=tuple(_turn(number, message, told[id_].text) for number, (id_, message) in turns.items()),
-            window=tuple(_turn(0, message, message.content) for _, message in window),
+            messages=tuple(_turn(number, message) for number, (_, message) in turns.items()),
+            window=tuple(_turn(0, message) for _, message in window),
             known=tuple(KnownFact(number, text) for number, (_, text) in enumerate(known, 1)),
             kind=batch.kind,
             instructions=batch.instructions,
@@ -168,9 +159,10 @@ def propose(
             learnt.skipped += skipped
             learnt.notes += extraction.notes
             user = scope.scope.user_id
-            candidates += [_candidate(fact, turns, window, known, request, batch, extractor, user) for fact in kept]
-    recalled = {id_: tells.facts for id_, tells in told.items()}
-    return Proposal(scope, tuple(candidates), tuple(known), saying, recalled)
+            candidates += [
+                _candidate(fact, turns, window, known, request, batch, extractor, user, zone) for fact in kept
+            ]
+    return Proposal(scope, tuple(candidates), tuple(known), tuple(saying))
 
 
 def _confirm_repeated(
@@ -197,9 +189,9 @@ def _confirm_repeated(
 
 def _same(one: Message, other: Message) -> bool:
     """Whether two messages say the same, on days that mean the same."""
-    if (one.role, one.name, digest(one.content)) != (other.role, other.name, digest(other.content)):
+    if (one.role, one.name, digest(one.text)) != (other.role, other.name, digest(other.text)):
         return False
-    return dates.resolve(one.content, one.observed_at) == dates.resolve(other.content, other.observed_at)
+    return dates.resolve(one.text, one.observed_at) == dates.resolve(other.text, other.observed_at)
 
 
 def accepted(
@@ -283,14 +275,18 @@ def store(
             learnt.skipped.append(Skipped(candidate.fact.text, "its source was deleted meanwhile"))
             continue
         fact = replace(candidate.fact, sources=sources)
-        twin, reason = _living_twin(db, scope, fact, now, batch_id, across_runs), "duplicate"
-        if twin is None:
+        if fact.valid_to is not None:  # it tells of a time that is over, whatever counts now
+            twin = facts.ended_twin(db, scope.id, fact.text, fact.begins, fact.valid_to)
+        else:
+            twin = _living_twin(db, scope, fact, now, batch_id, across_runs)
+        reason = "duplicate"
+        if twin is None and fact.valid_to is None:
             root_id = scope.root_id if across_runs else None
             twin = facts.replaced_twin(db, root_id, scope.id, fact.text, fact.observed_at)
             reason = "known, and replaced since"
         if twin:
             said = replace(step, batch_id=batch_id)
-            lifecycle.confirm(db, twin.id, fact.observed_at, fact.sources, said)
+            lifecycle.confirm(db, twin.id, fact.observed_at, fact.sources, said, fact.valid_from)
             replace_by(db, candidate, twin.id, step)
             learnt.skipped.append(Skipped(fact.text, reason, twin.uid))
             continue
@@ -299,8 +295,10 @@ def store(
             fact = replace(fact, expires_at=facts.expiry(fact.observed_at, ttl), ttl=ttl)
         id_, uid = facts.insert(db, scope.id, batch_id, fact, now)
         history.record(db, "ADD", uid, scope.id, now, batch_id=step.batch_id, actor=actor)
+        if fact.valid_to is not None:
+            lifecycle.note_end(db, id_, step)
         mention(db, scope, id_, fact, made)
-        _store_vector(db, scope, id_, fact, made)
+        store_vector(db, scope, id_, fact, made, live=fact.valid_to is None)
         replace_by(db, candidate, id_, step)
         for other in candidate.continues:
             facts.link(db, id_, other, "continues")
@@ -311,7 +309,8 @@ def replace_by(db: apsw.Connection, candidate: Candidate, fact_id: int, step: li
     """Put a fact in the place of those it replaces, and of those that replaced them while nobody knew of it."""
     replaced = dict.fromkeys(candidate.replaces)
     day = instants.day(candidate.fact.observed_at, candidate.fact.observed_offset)
-    for _, id_, text in facts.followers(db, json.dumps(candidate.replaces)):
+    current = candidate.fact.valid_to is None
+    for _, id_, text in facts.followers(db, json.dumps(candidate.replaces)) if current else ():
         if claims.may_replace(text, candidate.fact.text, day):
             replaced[id_] = None
     for other in replaced:
@@ -330,130 +329,7 @@ def mention(db: apsw.Connection, scope: StoredScope, fact_id: int, fact: NewFact
             vectors.insert(db, "entity", [row], made.probes)
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """What an update gives anew; None stays as it is. expires: the new expiry, and the time to live that makes it."""
-
-    text: str | None = None
-    metadata: str | None = None
-    kind: str | None = None
-    expires: tuple[int | None, int | None] | None = None
-    entities: tuple[NamedEntity, ...] = ()  # of the new text
-
-
-def rewrite(
-    db: apsw.Connection,
-    fact_id: int,
-    change: Change,
-    made: Embedded,
-    reason: str = "",
-    *,
-    actor: str = "caller",
-    batch_id: int | None = None,
-) -> None:
-    """Give a fact new content inside the caller's transaction; its old text stays as a closed version.
-
-    batch_id: row id of the batch that it is a part of, and with which it is undone.
-    What the change does not give is read here, where no other writer can come between. Raises
-    InvalidInputError when another living fact has the new text.
-    """
-    now = instants.now()
-    uid, scope_id, live, archived_at, *old = next(
-        db.execute(
-            "SELECT uid, scope_id, live, archived_at, text, metadata, kind, expires_at, ttl FROM facts WHERE id = ?",
-            (fact_id,),
-        )
-    )
-    given = (change.text, change.metadata, change.kind)
-    text, metadata, kind = (was if new is None else new for new, was in zip(given, old))
-    expires_at, ttl = change.expires or old[3:]
-    if [text, metadata, kind, expires_at, ttl] == old:
-        return
-    scope = scopes.fetch(db, scope_id)
-    other = facts.twin(db, scope.id, text) if live else None
-    if other and other.id != fact_id and lifecycle.open_twin(db, scope.id, text, now, None):
-        raise InvalidInputError(f"another fact of this scope, {other.uid}, already says {text!r}; delete one of them.")
-    made_by = vectors.identity(db)
-    old_vector = vectors.fetch(db, "fact", fact_id) if made_by else None
-    version = facts.rewrite(db, fact_id, now, text=text, metadata=metadata, kind=kind, expires_at=expires_at, ttl=ttl)
-    if made_by and old_vector is not None:
-        row = vectors.Row(version, old_vector, *keys_of(scope), live=False, expires_at=vectors.ends(old[3]))
-        vectors.insert(db, "fact", [row], made_by.probes)
-    vectors.expire(db, fact_id, expires_at)
-    if text != old[0]:
-        vectors.delete(db, "fact", [fact_id])
-        facts.forget_vector(db, fact_id)
-        new = NewFact(text, observed_at=0, entities=change.entities, expires_at=expires_at)
-        facts.drop_mentions(db, fact_id)
-        mention(db, scope, fact_id, new, made)
-        if archived_at is None:  # else it is made when it is restored
-            _store_vector(db, scope, fact_id, new, made, live=bool(live))
-    history.record(
-        db,
-        "UPDATE",
-        uid,
-        scope_id,
-        now,
-        batch_id=batch_id,
-        actor=actor,
-        reason=reason,
-        before=_content(old[:4]),
-        after=_content([text, metadata, kind, expires_at]),
-    )
-    if not reason and (text, expires_at) != (old[0], old[3]):
-        lifecycle.vouch(db, fact_id, now)
-
-
-def reword(db: apsw.Connection, batch: batches.Batch, step: lifecycle.Step, back: bool) -> list[int]:
-    """Give the facts that a batch has rewritten their earlier words again, or no longer; return their row ids.
-
-    One that was changed since then keeps what it says.
-    """
-    reworded = []
-    events = history.of_batch(db, batch.id)
-    for event in events[::-1] if back else events:
-        id_ = facts.by_uid(db, event.fact)
-        if event.action != "UPDATE" or id_ is None or not event.before or not event.after:
-            continue
-        was, will = (event.after, event.before) if back else (event.before, event.after)
-        said = db.execute("SELECT text FROM facts WHERE id = ?", (id_,)).get
-        version = facts.version_with(db, id_, will["text"])
-        if said != was["text"] or version is None:
-            continue
-        named = entities.of_facts(db, json.dumps([version])).get(version, ())
-        change = Change(text=will["text"], entities=named)
-        with suppress(InvalidInputError):  # another fact says that by now
-            rewrite(db, id_, change, Embedded({}, {}, b""), step.reason, actor=step.actor, batch_id=step.batch_id)
-            facts.take_origin(db, id_, version)
-            reworded.append(id_)
-    return reworded
-
-
-def apply_ttls(db: apsw.Connection, kind: str, sql: str, bindings: Sequence[object]) -> int:
-    """Let the living facts of a scope (`sql` over the alias `s`) and a kind ("": any) expire by the rules, unless a
-    caller has said when; return how many do so now that did not.
-    """
-    rows = db.execute(
-        f"""
-        SELECT f.id, f.scope_id, f.kind, f.last_confirmed_at, f.ttl FROM facts f JOIN scopes s ON s.id = f.scope_id
-        WHERE f.live = 1 AND (f.expires_at IS NULL OR f.ttl IS NOT NULL) AND ? IN ('', f.kind) AND {sql}
-        """,
-        (kind, *bindings),
-    )
-    held: dict[tuple[int, str], int | None] = {}
-    changed = 0
-    for id_, scope_id, of_kind, said, before in list(rows):
-        if (scope_id, of_kind) not in held:
-            held[scope_id, of_kind] = ttls.holding(db, scopes.fetch(db, scope_id), of_kind)
-        ttl = held[scope_id, of_kind]
-        if ttl != before:
-            change = Change(expires=(facts.expiry(said, ttl), ttl))
-            rewrite(db, id_, change, Embedded({}, {}, b""), TTL_REASON)
-            changed += 1
-    return changed
-
-
-def _store_vector(
+def store_vector(
     db: apsw.Connection, scope: StoredScope, fact_id: int, fact: NewFact, made: Embedded, *, live: bool = True
 ) -> None:
     if fact.text in made.texts:
@@ -462,56 +338,20 @@ def _store_vector(
         vectors.insert(db, "fact", [row], made.probes)
 
 
-def _content(columns: Sequence[Any]) -> dict[str, Any]:
-    """What a fact says, as the history keeps it."""
-    text, metadata, kind, expires_at = columns
-    return {"text": text, "metadata": json.loads(metadata), "kind": kind, "expires_at": expires_at}
-
-
-def event_days(when: str | None) -> tuple[str | None, str | None, str | None]:
-    """An event date as (first day, last day, precision): "2025", "2025-05", "2025-05-11" or "first/last".
-
-    Anything else is (None, None, None): a date that cannot be read is no date.
-    """
-    first, _, last = (when or "").strip().partition("/")
-    start, end = _days(first), _days(last or first)
-    if not start or not end or end[1] < start[0]:
-        return None, None, None
-    return start[0], end[1], start[2] if not last else "day"
-
-
-def _days(text: str) -> tuple[str, str, str] | None:
-    match = re.fullmatch(r"(\d{4})(?:-(\d{2})(?:-(\d{2}))?)?(?:[T ].*)?", text.strip())
-    if not match:
-        return None
-    year, month, day = match.groups()
-    precision = "day" if day else "month" if month else "year"
-    try:
-        start = date(int(year), int(month or 1), int(day or 1))
-        if not month:
-            end = start.replace(month=12, day=31)
-        elif not day:
-            end = (start.replace(day=28) + timedelta(days=4)).replace(day=1) - timedelta(days=1)
-        else:
-            end = start
-    except (ValueError, OverflowError):
-        return None
-    return start.isoformat(), end.isoformat(), precision
-
-
 def _read_context(
     database: Database, semantic: Semantic, batch: batches.Batch, again: bool
 ) -> tuple[StoredScope, list[tuple[int, Message]], list[tuple[int, Message]], list[tuple[int, str]]]:
     """The batch's messages to learn from, the window before them and the nearest known facts of the root.
 
-    Messages and known facts come with their row ids, which sources and links are made of.
+    What says nothing of its own teaches nothing. Messages and known facts come with their row ids, which sources and
+    links are made of.
     """
     with database.read() as db:
         scope = scopes.fetch(db, batch.scope_id)
         ids = messages.of_batch(db, batch.id)
-        new = [(id_, m) for id_, m in messages.fetch(db, ids).items() if m.role in LEARNT_ROLES]
+        new = [(id_, m) for id_, m in messages.fetch(db, ids).items() if m.role in LEARNT_ROLES and m.text]
         shown = messages.window(db, batch.scope_id, ids[0]) if ids else []
-        window = [(id_, m) for id_, m in messages.fetch(db, shown).items() if m.role in LEARNT_ROLES]
+        window = [(id_, m) for id_, m in messages.fetch(db, shown).items() if m.role in LEARNT_ROLES and m.text]
         near = _nearest_known(db, semantic, scope, new) if new else []
         known = facts.fetch(db, facts.observed_before(db, near, ids) if again else near, {})
     return scope, new, window, [(id_, fact.text) for id_, fact in known.items()]
@@ -530,7 +370,7 @@ def _nearest_known(
                 continue
             for id_, similarity in vectors.nearest(db, "fact", vector, reach.keys, KNOWN, instants.now()):
                 best[id_] = max(best.get(id_, 0.0), similarity)
-    query = read_query("\n".join(message.content for _, message in new))
+    query = read_query("\n".join(message.text for _, message in new))
     if query.terms:
         rows = list(
             db.execute(
@@ -547,54 +387,14 @@ def _nearest_known(
     return sorted(best, key=lambda id_: -best[id_])[:KNOWN]
 
 
-@dataclass(slots=True)
-class _Tells:
-    """What a message tells without the lines that memlite itself recalled, and the facts (row ids) that those are of.
-
-    They are not learnt again, and the message becomes a source of those facts: it goes and is hidden with them.
-    """
-
-    text: str = ""
-    facts: list[int] = field(default_factory=list)
-    skipped: list[Skipped] = field(default_factory=list)
-
-
-def _told(db: apsw.Connection, root_id: int, message: Message) -> _Tells:
-    tells, kept = _Tells(), []
-    for line in message.content.split("\n"):
-        found = next(filter(None, (_recalled(db, root_id, *read) for read in context.recalled(line.strip()))), None)
-        if found is None:
-            kept.append(line)
-            continue
-        fact_id, uid = found
-        tells.facts += [fact_id] if fact_id is not None else []
-        tells.skipped.append(Skipped(line, "memlite recalled it", uid))
-    tells.text = "\n".join(kept) if any(line.strip() for line in kept) else ""
-    return tells
-
-
-def _recalled(db: apsw.Connection, root_id: int, text: str, quoted: str) -> tuple[int | None, str] | None:
-    """The fact (row id) and the id of it or of the message that says this, as a line of `context` has it."""
-    if quoted and not _said(db, root_id, quoted):
-        return None  # somebody has written more in brackets
-    fact = facts.with_text(db, root_id, text)
-    message = None if fact else _said(db, root_id, text)
-    return fact or ((None, message) if message else None)
-
-
-def _said(db: apsw.Connection, root_id: int, text: str) -> str | None:
-    speaker, _, said = text.partition(": ")
-    return messages.with_text(db, root_id, speaker, said)
-
-
-def _turn(number: int, message: Message, text: str) -> Turn:
+def _turn(number: int, message: Message) -> Turn:
     return Turn(
         number=number,
         role=message.role,
         speaker=message.name or message.role.capitalize(),
-        text=clean(text),
+        text=clean(message.text),
         observed_at=message.observed_at,
-        dates=dates.resolve(text, message.observed_at),
+        dates=dates.resolve(message.text, message.observed_at),
     )
 
 
@@ -607,15 +407,16 @@ def _candidate(
     batch: batches.Batch,
     extractor: Extractor,
     user: str,
+    zone: tzinfo | None,
 ) -> Candidate:
     cited = [turns[number] for number in fact.sources if number in turns] or list(turns.values())
     last = max((message for _, message in cited), key=lambda message: message.observed_at)
     at, offset = instants.read(last.observed_at, None, "observed_at")
     # What is quoted from the window, or from another new message, has its source there as well; so has a name.
     shown = [*window, *turns.values()]
-    quoted = [id_ for id_, message in shown if quotes(fact.text, message.content)]
+    quoted = [id_ for id_, message in shown if quotes(fact.text, message.text)]
     naming = _naming(fact, [message for _, message in cited], shown)
-    start, end, precision = _event(fact, request)
+    event = _event(fact, request, last.observed_at)
     day, speakers = last.observed_at.date(), [message.name or message.role for _, message in shown]
     users = {name for name in (user, *(message.name for _, message in shown if message.role == "user")) if name}
     replaced = [known[n - 1] for n in fact.replaces if 0 < n <= len(known)]
@@ -631,10 +432,8 @@ def _candidate(
         confidence=fact.confidence,
         model=extractor.name,
         prompt_version=extractor.prompt_version,
-        event_start=start,
-        event_end=end,
-        event_precision=precision,
         expires_at=batch.expires_at,
+        **event_dates.columns(event, fact.text, at, offset, zone),
     )
     return Candidate(
         new,
@@ -648,20 +447,24 @@ def _naming(fact: ExtractedFact, cited: Sequence[Message], shown: Sequence[tuple
 
     Who says a cited message needs no other one to be named.
     """
-    said = fold(" ".join(f"{message.name or ''} {message.content}" for message in cited))
+    said = fold(" ".join(f"{message.name or ''} {message.text}" for message in cited))
     for name in {*(entity.name for entity in fact.entities), *ground.mentioned_names(fact.text)}:
         if fold(name) not in said:
-            yield from [id_ for id_, message in shown if fold(name) in fold(message.content)][-1:]
+            yield from [id_ for id_, message in shown if fold(name) in fold(message.text)][-1:]
 
 
-def _event(fact: ExtractedFact, request: ExtractionRequest) -> tuple[str | None, str | None, str | None]:
-    """The event's days: a resolved date that was shown keeps its own precision: "last week" is seven days."""
+def _event(fact: ExtractedFact, request: ExtractionRequest, said: datetime) -> Event | None:
+    """The event's days: a resolved date that was shown keeps its own precision: "last week" is seven days. Else those
+    that the fact's own text names, unless the model gives others.
+    """
     for turn in request.messages:
         for resolved in turn.dates:
             told = fact.when in (resolved.start, dates.shown(resolved)) and turn.number in fact.sources
             if told and resolved.precision != "day":
-                return resolved.start, resolved.end, resolved.precision
-    return event_days(fact.when)
+                return event_dates.of_resolved(resolved)
+    given = event_dates.read(fact.when, said) if fact.when else None
+    names = [entity.name for entity in fact.entities]
+    return event_dates.named(fact.text, said, names, relative=True, given=given)
 
 
 def _living_twin(

@@ -13,10 +13,11 @@ from typing import Any
 
 import apsw
 
-from memlite import batches, entities, facts, history, merging, messages, vectors
+from memlite import batches, entities, facts, history, merging, messages, standing, vectors
 from memlite.batches import Batch
 from memlite.errors import InvalidInputError
 from memlite.facts import State
+from memlite.history import Saying
 from memlite.records import Event
 
 SAYING = ("ADD", "CONFIRM")  # what a batch says: a new fact, or one that was known
@@ -50,13 +51,40 @@ class Step:
 # Said again, replaced and expired.
 
 
-def confirm(db: apsw.Connection, fact_id: int, observed_at: int, message_ids: Iterable[int], step: Step) -> None:
-    """Note that a fact was said again: one more source, a later confirmation, and the batch that says it."""
+def confirm(
+    db: apsw.Connection,
+    fact_id: int,
+    observed_at: int,
+    message_ids: Iterable[int],
+    step: Step,
+    since: int | None = None,
+) -> None:
+    """Note that a fact was said again: one more source, a later confirmation, and the batch that says it.
+
+    since: from when on it was true by that, by default from when it was said on.
+    """
+    before = facts.times(db, fact_id)
     facts.confirm(db, fact_id, observed_at, message_ids)
     _extend(db, fact_id)
     state = facts.state(db, fact_id)
-    if state and step.batch_id is not None and step.batch_id not in history.batches_saying(db, fact_id):
-        _record(db, "CONFIRM", state.uid, state.scope_id, step, after={"observed_at": observed_at})
+    if state is None or step.batch_id is None:
+        return
+    said = Saying(step.batch_id, observed_at, observed_at if since is None else since)
+    if said in history.sayings(db, fact_id):
+        return
+    begins = standing.begins(db, fact_id, [said])
+    after = facts.times(db, fact_id) | {"valid_from": begins, "observed_at": observed_at}
+    after |= {"since": since} if said.since != observed_at else {}
+    stood = standing.stands(db, fact_id)
+    _record(db, "CONFIRM", state.uid, state.scope_id, step, before=before, after=after)
+    begin(db, fact_id)
+    _count_again(db, fact_id, stood, step)
+
+
+def _count_again(db: apsw.Connection, fact_id: int, stood: bool, step: Step) -> None:
+    """End again what a fact had replaced, where nothing that stands had said it before and something does now."""
+    if not stood and standing.stands(db, fact_id):
+        _settle(db, (), (fact_id,), step, Changed())
 
 
 def vouch(db: apsw.Connection, fact_id: int, now: int) -> None:
@@ -77,9 +105,19 @@ def open_twin(db: apsw.Connection, scope_id: int, text: str, now: int, batch_id:
     twin = facts.twin(db, scope_id, text)
     if twin is None or twin.expires_at is None or twin.expires_at > now:
         return twin
+    step = Step(now, reason="its time was over", batch_id=batch_id)
+    before = facts.state(db, twin.id)
+    assert before is not None
     _close(db, twin.id, twin.expires_at)
-    history.record(db, "EXPIRE", twin.uid, scope_id, now, batch_id=batch_id, reason="its time was over")
+    _record(db, "EXPIRE", twin.uid, scope_id, step, before=_shown(before), after={"valid_to": twin.expires_at})
     return None
+
+
+def note_end(db: apsw.Connection, fact_id: int, step: Step) -> None:
+    """Note that a fact was stored as past, true until a time that was given."""
+    state = facts.state(db, fact_id)
+    assert state is not None
+    _record(db, "EXPIRE", state.uid, state.scope_id, step, after={"valid_to": state.valid_to, "given": True})
 
 
 def replace(db: apsw.Connection, old_id: int, new_id: int, step: Step) -> None:
@@ -87,42 +125,42 @@ def replace(db: apsw.Connection, old_id: int, new_id: int, step: Step) -> None:
 
     It ends when the other one began, or where that one was known before it, when that was said again.
     """
-    old, new = (_Observed.read(db, id_) for id_ in (old_id, new_id))
+    old, new = (standing.Observed.read(db, id_) for id_ in (old_id, new_id))
     if old is None or new is None:  # deleted while the model ran
         return
-    before, after = (new, old) if new.said < old.said else (old, new)
+    earlier = new.said < old.said or (new.ends is not None and new.ends <= old.begins)
+    before, after = (new, old) if earlier else (old, new)
     ends = after.begins if before.observed <= after.observed else after.said
     facts.link(db, after.id, before.id, "replaces")
-    if not _stands(db, after.id):  # undone, it ends nothing
+    begin(db, after.id)  # what it replaced was true after it had been said the first time
+    if not standing.stands(db, after.id):  # undone, it ends nothing
         return
-    about = {"replaced_by": after.uid, "valid_to": ends}
-    _record(db, "SUPERSEDE", before.uid, before.scope_id, step, after=about)
     state = facts.state(db, before.id)
-    if state and (state.valid_to is None or ends < state.valid_to):
+    assert state is not None
+    about = {"replaced_by": after.uid, "valid_to": ends}
+    _record(db, "SUPERSEDE", before.uid, before.scope_id, step, before=_shown(state), after=about)
+    ends = standing.ended_by(db, before.uid, after.id, ends)
+    if state.valid_to is None or ends < state.valid_to:
         _close(db, before.id, ends)
-    if not _stands(db, before.id):  # undone, it hands on to what it had replaced
+    if not standing.stands(db, before.id):  # undone, it hands on to what it had replaced
         _settle(db, (), (before.id,), step, Changed())
 
 
-@dataclass(frozen=True, slots=True)
-class _Observed:
-    """A fact in time, in UTC milliseconds: first and last said, true from then on."""
+def begin(db: apsw.Connection, fact_id: int) -> None:
+    """Set anew since when a fact is true, after it was said again, or that was undone; the end of it, and of what it
+    replaced, may then be another one.
+    """
+    if facts.set_begin(db, fact_id, standing.begins(db, fact_id)):
+        for id_ in (fact_id, *facts.all_replaced_by(db, json.dumps([fact_id]))):
+            _move_end(db, id_)
 
-    id: int
-    uid: str
-    scope_id: int
-    observed: int
-    begins: int
-    said: int
 
-    @classmethod
-    def read(cls, db: apsw.Connection, fact_id: int) -> _Observed | None:
-        sql = "SELECT id, uid, scope_id, observed_at, valid_from FROM facts WHERE id = ?"
-        row = db.execute(sql, (fact_id,)).fetchone()
-        if row is None:
-            return None
-        id_, uid, scope_id, observed, begins = row
-        return cls(id_, uid, scope_id, observed, begins, max(_said_at(db, fact_id), default=observed))
+def _move_end(db: apsw.Connection, fact_id: int) -> None:
+    """Set anew when a past fact ended; it does not count again by that."""
+    state = facts.state(db, fact_id)
+    ends = standing.ends(db, fact_id) if state and state.valid_to is not None else None
+    if state and ends is not None:
+        facts.set_state(db, fact_id, dataclasses.replace(state, valid_to=ends))
 
 
 def _close(db: apsw.Connection, fact_id: int, valid_to: int) -> None:
@@ -138,11 +176,14 @@ def join(db: apsw.Connection, kept_id: int, other_id: int, step: Step) -> None:
     assert other is not None
     cited = messages.of_facts(db, json.dumps([kept_id, other_id]))
     new = [id_ for id_ in cited.get(other_id, ()) if id_ not in cited.get(kept_id, ())]
+    stood = standing.stands(db, kept_id)
     about = {"joined": other.uid, "sources": [message.id for message in messages.fetch(db, new).values()]}
-    _record(db, "CONFIRM", kept.uid, kept.scope_id, step, after=about)
+    _record(db, "CONFIRM", kept.uid, kept.scope_id, step, before=facts.times(db, kept_id), after=about)
     _record(db, "MERGE", other.uid, other.scope_id, step, after={"merged_into": kept.uid})
     facts.add_sources(db, kept_id, new)
     _count_confirmations(db, [kept_id])
+    begin(db, kept_id)
+    _count_again(db, kept_id, stood, step)
     archive(db, other_id, step)
 
 
@@ -163,8 +204,9 @@ def archive(db: apsw.Connection, fact_id: int, step: Step) -> bool:
     before = facts.state(db, fact_id)
     if before is None or before.archived_at is not None:
         return False
-    _set(db, fact_id, before, dataclasses.replace(before, live=False, archived_at=step.now))
-    _record(db, "ARCHIVE", before.uid, before.scope_id, step, before=_shown(before))
+    after = dataclasses.replace(before, live=False, archived_at=step.now)
+    _set(db, fact_id, before, after)
+    _record(db, "ARCHIVE", before.uid, before.scope_id, step, before=_shown(before), after=_shown(after))
     return True
 
 
@@ -195,13 +237,13 @@ def _bring(db: apsw.Connection, fact_id: int, before: State, after: State, step:
     text: str = db.execute("SELECT text FROM facts WHERE id = ?", (fact_id,)).get
     twin = open_twin(db, before.scope_id, text, step.now, step.batch_id) if after.live else None
     if twin and twin.id != fact_id:
-        for batch_id, at in _sayings(db, fact_id):
-            confirm(db, twin.id, at, (), dataclasses.replace(step, batch_id=batch_id))
+        for said in standing.sayings(db, fact_id):
+            confirm(db, twin.id, said.at, (), dataclasses.replace(step, batch_id=said.batch_id), said.since)
         facts.add_sources(db, twin.id, messages.of_facts(db, json.dumps([fact_id])).get(fact_id, ()))
         _record(db, "MERGE", before.uid, before.scope_id, step, after={"merged_into": twin.uid})
         return twin.id
     _set(db, fact_id, before, after)
-    _record(db, "RESTORE", before.uid, before.scope_id, step, before=_shown(before))
+    _record(db, "RESTORE", before.uid, before.scope_id, step, before=_shown(before), after=_shown(after))
     return fact_id
 
 
@@ -264,10 +306,12 @@ def _hide(db: apsw.Connection, batch: Batch, step: Step, changed: Changed) -> No
     """Hide what nobody but an undone batch has said, reopen what it replaced, and show what it had hidden."""
     events = history.of_batch(db, batch.id)
     said = _said(db, batch, events)
-    changed.archived += [id_ for id_ in said if not _stands(db, id_) and archive(db, id_, step)]
+    changed.archived += [id_ for id_ in said if not standing.stands(db, id_) and archive(db, id_, step)]
+    for id_ in said:
+        begin(db, id_)
     _settle(db, events[::-1], said, step, changed)
     for event, id_ in _with_facts(db, events):
-        if event.action == "ARCHIVE" and not _put_away(db, event.fact) and _stands(db, id_):
+        if event.action == "ARCHIVE" and not _put_away(db, event.fact) and standing.stands(db, id_):
             _unarchive(db, id_, step, changed)
         elif event.action == "CONFIRM":
             facts.drop_sources(db, id_, (event.after or {}).get("sources", ()))
@@ -285,6 +329,8 @@ def _show(db: apsw.Connection, batch: Batch, step: Step, changed: Changed) -> No
     _settle_messages(db, batch, step, changed)
     if batches.left_queue(db, batch.id):
         batches.set_state(db, batch.id, "queued")
+    for id_ in said:
+        begin(db, id_)
     _settle(db, events, said, step, changed)
     for event, id_ in _with_facts(db, events):
         if event.action == "ARCHIVE" and _put_away(db, event.fact) and archive(db, id_, step):
@@ -294,7 +340,7 @@ def _show(db: apsw.Connection, batch: Batch, step: Step, changed: Changed) -> No
     changed.entities += merging.merge_again(db, history.merges(db, batch.id), step.now, **step.about())
     for id_ in said:
         now = facts.state(db, id_)
-        if now and not _put_away(db, now.uid) and _stands(db, id_):
+        if now and not _put_away(db, now.uid) and standing.stands(db, id_):
             _unarchive(db, id_, step, changed)
     _count_confirmations(db, said)
 
@@ -354,17 +400,14 @@ def _settle(db: apsw.Connection, events: Sequence[Event], said: Iterable[int], s
         if state is None or id_ in seen:
             continue
         seen.add(id_)
-        if not _stands(db, id_):
+        if not standing.stands(db, id_):
             waiting += facts.all_replaced_by(db, json.dumps([id_]))
         _end(db, id_, state, step, changed)
 
 
 def _end(db: apsw.Connection, fact_id: int, before: State, step: Step, changed: Changed) -> None:
     """Let a fact have been true until what stands ended it; where nothing does, it counts again."""
-    begins: int = db.execute("SELECT valid_from FROM facts WHERE id = ?", (fact_id,)).get
-    replaced = _replaced_at(db, before.uid)
-    expired = before.expires_at if history.expired(db, before.uid) else None
-    ends = min((max(begins, at) for at in (replaced, expired) if at is not None), default=None)
+    ends = standing.ends(db, fact_id)
     if ends == before.valid_to:
         return
     after = dataclasses.replace(before, live=ends is None and before.archived_at is None, valid_to=ends)
@@ -374,73 +417,51 @@ def _end(db: apsw.Connection, fact_id: int, before: State, step: Step, changed: 
     _set(db, fact_id, before, after)
     if before.live:
         # Without what has replaced it: nobody has said so of this one, and an undo has nothing to take back.
-        _record(db, "SUPERSEDE", before.uid, before.scope_id, step, after={"valid_to": ends})
+        about = {"valid_to": ends}
+        _record(db, "SUPERSEDE", before.uid, before.scope_id, step, before=_shown(before), after=about)
         changed.archived.append(fact_id)
-
-
-def _replaced_at(db: apsw.Connection, uid: str, seen: frozenset[str] = frozenset()) -> int | None:
-    """When a fact was replaced first, as batches say that stand; by a hidden one, when what replaced that began."""
-    found: list[int | None] = []
-    for batch_id, by, at in history.replacements(db, uid):
-        id_ = facts.by_uid(db, by)
-        hidden = id_ is not None and not _stands(db, id_)
-        if not hidden and (batch_id is None or not batches.undone_by(db, batch_id)):
-            found.append(at)
-        elif hidden and by not in seen:
-            found.append(_replaced_at(db, by, seen | {uid}))
-    return min((at for at in found if at is not None), default=None)
 
 
 def withdraw(db: apsw.Connection, fact_ids: str) -> None:
     """Before facts are deleted (a JSON array of row ids): what is undone of them has never replaced anything."""
     for newer, older in facts.replaced_outside(db, fact_ids):
-        if not _stands(db, newer):
+        if not standing.stands(db, newer):
             history.forget_replacement(db, older, newer)
 
 
-def _stands(db: apsw.Connection, fact_id: int) -> bool:
-    """Whether any batch that says a fact is not undone; of one that was learnt later, that of its messages as well."""
-    saying = batches_saying(db, fact_id)
-    home: int | None = db.execute("SELECT batch_id FROM facts WHERE id = ?", (fact_id,)).get
-    if home is not None and home not in saying and batches.undone_by(db, home):
-        return False
-    return not saying or any(not batches.undone_by(db, id_) for id_ in saying)
+def hand_on(db: apsw.Connection, newer: int, older: int, step: Step) -> None:
+    """Let what replaced a fact that is to be deleted replace what that one had replaced, as part of its own batch."""
+    facts.link(db, newer, older, "replaces")
+    by, before = facts.state(db, newer), facts.state(db, older)
+    assert by is not None
+    assert before is not None
+    if before.valid_to is None:  # it was reopened
+        return
+    batch_id: int | None = db.execute("SELECT batch_id FROM facts WHERE id = ?", (newer,)).get
+    about = {"replaced_by": by.uid, "valid_to": before.valid_to}
+    step = dataclasses.replace(step, batch_id=batch_id)
+    _record(db, "SUPERSEDE", before.uid, before.scope_id, step, before=_shown(before), after=about)
 
 
-def sayings(db: apsw.Connection, fact_id: int) -> list[int]:
-    """When a fact was said by the batches that stand, and vouched for by hand, UTC milliseconds."""
-    return _said_at(db, fact_id) + history.vouched(db, fact_id)
+def beside(db: apsw.Connection, fact_ids: str) -> list[int]:
+    """What deleting facts (a JSON array of row ids) may leave with another time in which it was true: what replaced
+    them, and what they had replaced.
+    """
+    found = {*facts.all_replacing(db, fact_ids), *facts.all_replaced_by(db, fact_ids)}
+    return sorted(found.difference(json.loads(fact_ids)))
 
 
-def _said_at(db: apsw.Connection, fact_id: int) -> list[int]:
-    return [at for batch_id, at in _sayings(db, fact_id) if not batches.undone_by(db, batch_id)]
-
-
-def said_last(db: apsw.Connection, fact_id: int) -> int:
-    """When a fact was last said, by which of two is replaced, in UTC milliseconds."""
-    found = _Observed.read(db, fact_id)
-    assert found is not None
-    return found.said
-
-
-def batches_saying(db: apsw.Connection, fact_id: int) -> set[int]:
-    """The row ids of the batches that say a fact, or one that was joined to it."""
-    return {batch_id for batch_id, _ in _sayings(db, fact_id)}
-
-
-def _sayings(db: apsw.Connection, fact_id: int, seen: frozenset[int] = frozenset()) -> list[tuple[int, int]]:
-    """Which batch said a fact when, or one that a fix which stands has joined to it: (row id, UTC milliseconds)."""
-    said = history.sayings(db, fact_id)
-    for batch_id, other in history.joined(db, fact_id):
-        if other not in seen and not batches.undone_by(db, batch_id):
-            said += _sayings(db, other, seen | {fact_id})
-    return said
+def settle_beside(db: apsw.Connection, fact_ids: Iterable[int]) -> None:
+    """Set anew when facts were true after what stood beside them was deleted."""
+    for id_ in fact_ids:
+        begin(db, id_)
+        _move_end(db, id_)
 
 
 def _count_confirmations(db: apsw.Connection, fact_ids: Iterable[int]) -> None:
     """Set anew when facts were last said, by the batches that stand."""
     for id_ in fact_ids:
-        facts.set_confirmed(db, id_, max(sayings(db, id_), default=None))
+        facts.set_confirmed(db, id_, max(standing.confirmations(db, id_), default=None))
         _extend(db, id_)
 
 

@@ -23,8 +23,8 @@ from memlite import (
     context,
     conversation,
     dates,
+    deletion,
     entities,
-    erasure,
     facts,
     filters,
     forget,
@@ -36,10 +36,12 @@ from memlite import (
     messages,
     prune,
     rank,
+    recalled,
     reextract,
     remembered,
     repair,
     rerank,
+    rewording,
     rewrite,
     scopes,
     search,
@@ -48,13 +50,14 @@ from memlite import (
     why,
 )
 from memlite.db import Database
-from memlite.errors import EmbedderMismatchError, InvalidInputError, ModelError, ModelMissingError, NotFoundError
+from memlite.deletion import Deleting, Place
+from memlite.errors import EmbedderMismatchError, InvalidInputError, ModelError, ModelMissingError
+from memlite.forget import Deletion
 from memlite.learn import Learnt, timed
 from memlite.records import (
     AddResult,
     Audit,
     AuditKind,
-    Checked,
     Context,
     DeletionPreview,
     Diff,
@@ -65,6 +68,7 @@ from memlite.records import (
     Finding,
     Fixed,
     Hits,
+    Matching,
     Message,
     NamedEntity,
     Page,
@@ -90,7 +94,6 @@ if TYPE_CHECKING:
     from memlite.audit.findings import Found
 
 Instant = datetime | date | str
-Place = tuple[str, tuple[int, ...]]  # a condition over the scopes alias `s`, and its bindings
 
 EXTRACTION_OFF = (
     "no extractor was found, so no facts are learnt; `memlite models pull default` gets one, "
@@ -104,17 +107,6 @@ HIDDEN = ", and hidden, for its add was undone, or by a fix of an audit; `memlit
 _RERANKED = "the reranker orders the hits by its own scores; half_life told only which of them it reads"
 _EXTRACT = ("now", "later", "never")
 _NO_VECTORS = "this file has no vectors yet, so nothing is found by meaning; `memlite work` makes them"
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Gone:
-    """A deletion that was carried out, and what was found of it in the tables before and after."""
-
-    shown: DeletionPreview
-    deletion: forget.Deletion
-    erased: erasure.Erased
-    checked: tuple[Checked, ...]
-    notes: tuple[str, ...]
 
 
 class Memory:
@@ -185,7 +177,8 @@ class Memory:
         extract: "now" waits for the model, "later" leaves it to `work()`, "never" stores only. instructions:
         what to look for. expires_at: when the facts stop counting.
 
-        A failing model does not lose the messages: the status is then "queued" and `reason` says why.
+        A failing model does not lose the messages: the status is then "queued" and `reason` says why. What memlite had
+        recalled in them, lines of `context` or facts word for word, is skipped, and not searched (see `recalled`).
         Raises InvalidInputError before anything is stored.
         """
         scope = self._ids(user_id, agent_id, run_id)
@@ -231,8 +224,12 @@ class Memory:
         """Store facts the caller already knows; no model reads them. All of them, or none.
 
         facts: texts, or dicts with "text" and any of entities (names, or dicts with name, type and aliases), event,
-        by, kind, metadata, observed_at, valid_from, expires_at, confidence, replaces and continues (ids of facts),
-        source (ids of messages).
+        by, kind, metadata, observed_at, valid_from, valid_to, expires_at, confidence, replaces and continues (ids of
+        facts), source (ids of messages).
+        event: when it happens, as "2025-05-11", "2025-05", "2025" or "first/last" of these, as a date in words with its
+        year ("summer 2024", "14 June 2025", in ten languages), or "around" any of them; by default the days that the
+        text names. valid_from: from when on it is true, by default from when it was observed on, or the first day of an
+        event before that. valid_to: until when it was, for what is over: it is stored as past.
         Names are found by rule where no entities are given. Of a fact and what it replaces the one that was said last
         counts: an older one is stored as past, true until the newer one began.
         Raises InvalidInputError for a fact that cannot be used, NotFoundError for an id that is not in scope.
@@ -275,10 +272,13 @@ class Memory:
         metadata: Mapping[str, Any] | None = None,
         kind: str | None = None,
         expires_at: Instant | EllipsisType | None = ...,
+        event: str | EllipsisType | None = ...,
     ) -> Fact:
         """Change a fact under its id; what is not given stays. Earlier texts are kept in the file's history.
 
-        metadata replaces the whole of it; expires_at=None takes the expiry away.
+        A text that is given has neither model nor confidence; its event is on the days that it names, or the same days
+        where they still stand in it. event: other days, as in `remember`; None for none. metadata replaces the whole of
+        it; expires_at=None takes the expiry away.
         Raises NotFoundError, and InvalidInputError for an empty text or one that another fact already has.
         """
         if text is not None:
@@ -287,18 +287,20 @@ class Memory:
         with self._database.read() as db:
             row_id = self._find_fact(db, id, self._place(db))
             before = self._facts(db, [row_id])[0]
-        change = learn.Change(
+        change = rewording.Change(
             text=text,
             metadata=None if metadata is None else filters.check_metadata(metadata),
             kind=None if kind is None else arguments.text("kind", kind),
             expires=None if expires_at is ... else (expires[0] if expires else None, None),
             entities=() if text is None else _names_in(text, before.entities),
+            by_hand=True,
+            event=event if event is None or event is ... else remembered.event(event, "the update", self._now()),
         )
         new = facts.NewFact(text or before.text, observed_at=0, entities=change.entities)
         made = learn.embed_candidates(self._semantic, [learn.Candidate(new)] if text else [])
         with self._database.write() as db:
             self._find_fact(db, before.id, self._place(db))  # it may have been deleted meanwhile
-            learn.rewrite(db, row_id, change, made)
+            rewording.rewrite(db, row_id, change, made, zone=self._zone)
         with self._database.read() as db:
             return self._facts(db, [row_id])[0]
 
@@ -327,7 +329,7 @@ class Memory:
         with self._database.write() as db:
             ttls.put(db, scopes.intern(db, scope).id if scope else None, name, milliseconds)
             place = _within(scopes.reach(db, scope)) if scope else ("1", ())
-            return learn.apply_ttls(db, name, *place) if existing else 0
+            return rewording.apply_ttls(db, name, *place) if existing else 0
 
     def work(self, limit: int | None = None, progress: Callable[[str], None] | None = None) -> WorkResult:
         """Drain the queue: extract every waiting batch once, oldest first, then embed what has no vector.
@@ -371,7 +373,9 @@ class Memory:
         return self._semantic.rebuild(progress)
 
     def rollback_reembed(self) -> str:
-        """Let the vectors answer again that the last `reembed` replaced; return the name of their embedder.
+        """Let the vectors answer again that the last `reembed` replaced, or give one up that was stopped half way.
+
+        Returns the name of the embedder that answers then.
 
         What was stored since then gets its vector from that embedder, by `work`. Called again, it goes forward again.
         Raises InvalidInputError where there are none: `compact` gives their space back.
@@ -399,6 +403,7 @@ class Memory:
             self._extractor,
             place,
             self._min_confidence,
+            self._zone,
             count,
             progress or (lambda line: None),
         )
@@ -483,7 +488,8 @@ class Memory:
         with self._database.write() as db:
             found = ids.find(db, "batches", arguments.id_prefix(batch), *self._place(db))
             row_id, uid = arguments.only(batch, "batch", found)
-            new, changed = lifecycle.undo(db, row_id, instants.now(), "caller", functools.partial(learn.reword, db))
+            reword = functools.partial(rewording.reword, db)
+            new, changed = lifecycle.undo(db, row_id, instants.now(), "caller", reword)
         notes = self._notes(False)
         try:
             self._semantic.catch_up("fact", changed.restored)
@@ -506,16 +512,66 @@ class Memory:
     def delete(self, id: str, *, keep_messages: bool = False) -> Receipt:
         """Delete a fact, a message or an entity for good: text, words, vectors, mentions, history text.
 
-        A fact takes the messages it was learnt from with it unless keep_messages; a message takes the facts that have
-        no other source or quote it; an entity takes every fact that mentions it, and the messages that name it unless
-        keep_messages. An identifier and a time stay in the history. Raises NotFoundError.
+        A fact takes the messages with it that it was learnt from, or that repeat it as memlite had recalled it, unless
+        keep_messages; a message takes the facts that have no other source or quote it; an entity takes every fact that
+        mentions it, as if each were deleted, and what only has its name stays: the receipt tells of it. An identifier
+        and a time stay in the history. Raises NotFoundError.
         """
-        return self._forget(lambda db: self._deletion(db, id, keep_messages))
+        return self._deleting().forget(lambda db: self._deletion(db, id, keep_messages))
 
     def preview_delete(self, id: str, *, keep_messages: bool = False) -> DeletionPreview:
         """What `delete` would take with it. Raises NotFoundError."""
         with self._database.read() as db:
-            return self._preview(db, self._deletion(db, id, keep_messages))
+            return self._deleting().preview(db, self._deletion(db, id, keep_messages))
+
+    def delete_query(
+        self,
+        query: str,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        limit: int = 10,
+        floor: float = 1.0,
+        keep_messages: bool = False,
+    ) -> Receipt:
+        """Delete for good what says all words of a query: current and past facts, and messages, with what `delete` of
+        each takes.
+
+        No model chooses: the words are compared as the index has them, so that "likes" is "like", and words such as
+        "the" do not count. floor: the share of the words that is enough, in [0, 1]; 0 is any of them. limit: at most so
+        many, those with the most words first. Raises InvalidInputError.
+        """
+        seen, choose = self._choosing(query, self._ids(user_id, agent_id, run_id), limit, floor, keep_messages)
+        return seen._deleting().forget(lambda db: choose(db)[0])
+
+    def preview_delete_query(
+        self,
+        query: str,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        limit: int = 10,
+        floor: float = 1.0,
+        keep_messages: bool = False,
+    ) -> DeletionPreview:
+        """What `delete_query` would take, and by which words; also the nearest of what has too few of them."""
+        seen, choose = self._choosing(query, self._ids(user_id, agent_id, run_id), limit, floor, keep_messages)
+        with self._database.read() as db:
+            chosen, matching = choose(db)
+            return dataclasses.replace(seen._deleting().preview(db, chosen), matching=matching)
+
+    def _choosing(
+        self, query: str, scope: Scope, limit: int, floor: float, keep_messages: bool
+    ) -> tuple[Memory, Callable[[apsw.Connection], tuple[Deletion, Matching]]]:
+        """A handle that sees the scope, and what chooses there."""
+        if not isinstance(query, str):
+            raise InvalidInputError(f"query is a {type(query).__name__}, expected a text.")
+        count, least = arguments.count("limit", limit), arguments.probability("floor", floor)
+        return self.scope(**scope.given()), lambda db: deletion.of_query(
+            db, scopes.reach(db, scope), query, count, least, keep_messages
+        )
 
     def preview_delete_all(
         self,
@@ -525,10 +581,9 @@ class Memory:
         run_id: str | None = None,
         everything: bool = False,
     ) -> DeletionPreview:
-        """What `delete_all` would take with it."""
-        scope = None if everything else self._ids(user_id, agent_id, run_id)
+        """What `delete_all`, or `reset`, would take with it."""
         with self._database.read() as db:
-            return self._preview(db, forget.of_everything(db, *self._all_of(db, scope)))
+            return self._deleting().preview(db, self._whole(db, self._emptied(user_id, agent_id, run_id, everything)))
 
     def delete_all(
         self,
@@ -540,17 +595,31 @@ class Memory:
     ) -> Receipt:
         """Delete every fact and message of a scope for good, the queued ones too, and the rules of `set_ttl` for it.
 
-        everything: of the whole file, or of the scope that this handle is bound to, and no ids; the users, agents and
-        runs are then forgotten as well. Of a scope that is named the ids stay, for its history.
+        everything: of the whole file, or of the scope that this handle is bound to, and no ids. The users, agents and
+        runs under which nothing else is stored are forgotten as well; their history has random numbers in their place.
         """
-        given = any(each is not None for each in (user_id, agent_id, run_id))
-        if everything and given:
-            raise InvalidInputError("everything=True takes no ids: it is the whole file, or all that this handle sees.")
-        scope = None if everything else self._ids(user_id, agent_id, run_id)
-        return self._forget(lambda db: forget.of_everything(db, *self._all_of(db, scope), with_ids=everything))
+        scope = self._emptied(user_id, agent_id, run_id, everything)
+        return self._deleting().forget(lambda db: self._whole(db, scope))
 
-    def _all_of(self, db: apsw.Connection, scope: Scope | None) -> Place:
-        return self._place(db) if scope is None else _within(scopes.reach(db, scope))
+    def reset(
+        self,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        everything: bool = False,
+    ) -> Receipt:
+        """Empty a scope, or everything, to begin anew: another name of `delete_all`."""
+        return self.delete_all(user_id=user_id, agent_id=agent_id, run_id=run_id, everything=everything)
+
+    def _emptied(self, user_id: str | None, agent_id: str | None, run_id: str | None, everything: bool) -> Scope | None:
+        """The scope that is to be emptied; None is all that this handle sees."""
+        if everything and any(each is not None for each in (user_id, agent_id, run_id)):
+            raise InvalidInputError("everything=True takes no ids: it is the whole file, or all that this handle sees.")
+        return None if everything else self._ids(user_id, agent_id, run_id)
+
+    def _whole(self, db: apsw.Connection, scope: Scope | None) -> Deletion:
+        return forget.of_everything(db, *(self._place(db) if scope is None else _within(scopes.reach(db, scope))))
 
     def prune(
         self,
@@ -588,13 +657,13 @@ class Memory:
         with self._database.read() if dry_run else self._database.write() as db:
             place = _within(scopes.reach(db, scope)) if scope else ("1", ())
             chosen = prune.choose(db, rules, now, *place)
-            shown = self._preview(db, chosen.deletion)
+            shown = self._deleting().preview(db, chosen.deletion)
             ids: dict[str, tuple[str, ...]] = {}
             for rule, rows in chosen.by_rule.items():
                 read = messages.fetch(db, rows) if rule == "messages" else facts.fetch(db, rows, {})
                 ids[rule] = tuple(record.id for record in read.values())
-            gone = None if dry_run else self._carry_out(db, chosen.deletion, "prune")
-        receipt = None if gone is None else self._receipt(gone)
+            gone = None if dry_run else self._deleting().carry_out(db, chosen.deletion, "prune")
+        receipt = None if gone is None else self._deleting().receipt(gone)
         return Pruned(shown.facts, shown.messages, ids, receipt)
 
     def audit(
@@ -608,10 +677,11 @@ class Memory:
         """What is wrong with a scope, or with the whole file, as far as rules can tell. Nothing is changed.
 
         kinds: any of "near-duplicates" (current facts of one root that say the same), "contradictions" (of which only
-        one can be so), "sourceless" (learnt, with no message left), "restated" (learnt from a system message, or from
-        what memlite had recalled), "orphans" (rows that have lost what they belong to; of the whole file only),
-        "entities" (that look like one), "vectors" (missing, out of step or of another model) and "secrets" (keys, card
-        numbers, passwords); None is all. Entities belong to a user and agent, and are left out for one run of these.
+        one can be so), "sourceless" (learnt, with no message left, though none was deleted), "restated" (learnt from a
+        system message, or from what memlite had recalled), "orphans" (rows that have lost what they belong to; of the
+        whole file only), "entities" (that look like one), "vectors" (missing, out of step or of another model) and
+        "secrets" (keys, card numbers, passwords); None is all. Entities belong to a user and agent, and are left out
+        for one run of these.
         Raises InvalidInputError.
         """
         chosen, scope = self._audited(kinds, user_id, agent_id, run_id)
@@ -693,13 +763,14 @@ class Memory:
     ) -> Hits:
         """The current facts and messages that answer a query, best first. Any text is a legal query.
 
-        A scope sees everything that has all of its ids: user_id alone sees all of the user's agents and runs.
-        filters: conditions on metadata (see `memlite.filters`). include: "facts", "messages" or both; a message
-        comes only where no returned fact cites it. past: also facts that were replaced or have expired, and messages
-        that say only such, behind what has replaced them; None: where the query asks for what was ("used to",
-        "before"). as_of: what was true and said at this instant, instead of now; a naive one is in the time zone of
-        this Memory. known_at: what memlite took for true at this instant, in the words that it had then; what was
-        archived or deleted since is not shown.
+        A scope sees everything that has all of its ids: user_id alone sees all of the user's agents and runs. filters:
+        conditions on metadata (see `memlite.filters`). include: "facts", "messages" or both; a message comes only where
+        no returned fact cites it, and by its own words: not by what memlite had recalled there, and not once any of its
+        facts was archived, replaced, undone, deleted or changed by hand, or has expired. past: also facts that were
+        replaced or have expired, behind what has replaced them, and their messages; None: where the query asks for what
+        was ("used to", "before"). as_of: what was true and said at this instant, instead of now; a naive one is in the
+        time zone of this Memory. known_at: what memlite took for true at this instant, in the words that it had then;
+        what was archived or deleted since is not shown.
         half_life: a timedelta or days in which the odds of a hit halve since it was last said, at most five times (see
         `rank.HALVINGS`); a text that is the query scores 1 all the same. As of another time it is the age that it had
         then. Raises InvalidInputError.
@@ -730,13 +801,15 @@ class Memory:
         filters: Mapping[str, Any] | None = None,
         floor: float | None = None,
         half_life: timedelta | float | None = None,
+        replaced: bool = True,
     ) -> Context:
         """The best hits of a query as lines for a prompt, and nothing where nothing answers it.
 
-        Each line is a fact or message with its day; behind a fact, if there is room, what was said. max_tokens: at
-        most so many, 1 to 1,000,000, by an estimate that counts high. floor: the evidence asked for, in [0, 1], instead
-        of the fitted one; 0 returns whatever was found. half_life: as in `search`; it orders the lines, and what is old
-        clears the floor as well. What is remembered is data: show it to a model as such, not as instructions. Raises
+        Each line is a fact or message with its day; behind a fact, if there is room, the one that it replaced ("before:
+        ..."; not with replaced=False) and what was said, if nothing of that was put away. max_tokens: at most so many,
+        1 to 1,000,000, by an estimate that counts high. floor: the evidence asked for, in [0, 1], instead of the fitted
+        one; 0 returns whatever was found. half_life: as in `search`; it orders the lines, and what is old clears the
+        floor as well. What is remembered is data: show it to a model as such, not as instructions. Raises
         InvalidInputError.
         """
         room = arguments.count("max_tokens", max_tokens, arguments.MOST_TOKENS)
@@ -751,7 +824,7 @@ class Memory:
             half_life=half_life,
         )
         least = hits.floor if least is None else least
-        lines, shown = context.pack(hits if hits.evidence >= least else (), room)
+        lines, shown = context.pack(hits if hits.evidence >= least else (), room, replaced=replaced)
         text = "\n".join(lines)
         return Context(text, tuple(shown), context.tokens(text), hits.evidence, least, hits.notes)
 
@@ -915,17 +988,23 @@ class Memory:
         agent_id: str | None = None,
         run_id: str | None = None,
         limit: int = 100,
+        before: int | None = None,
     ) -> list[Event]:
-        """What happened to a fact, oldest first; or, without an id, in a scope, newest first.
+        """What happened to a fact, oldest first; or, without an id, in a scope, or in the whole file, newest first.
 
-        A deleted fact's events remain without words. Raises NotFoundError.
+        limit: at most so many of a scope or the file. before: the number of an event, of which only earlier ones
+        follow: of the last one of a page, for the next page. A deleted fact's events remain without words, of a
+        deleted message its DELETE. Raises NotFoundError.
         """
         with self._database.read() as db:
             if id is not None:
                 found = history.find(db, arguments.id_prefix(id), *self._place(db))
                 return history.of_fact(db, arguments.only(id, "fact", [(0, uid) for uid in found])[1])
-            reach = scopes.reach(db, self._ids(user_id, agent_id, run_id))
-            return history.of_reach(db, reach.sql, reach.bindings, arguments.count("limit", limit)) if reach else []
+            given = any(each is not None for each in (user_id, agent_id, run_id))
+            scope = self._ids(user_id, agent_id, run_id) if given else self._bound
+            place = _within(scopes.reach(db, scope)) if scope else ("1", ())
+            below = None if before is None else arguments.count("before", before, arguments.MOST_KEPT)
+            return history.of_reach(db, *place, arguments.count("limit", limit), below)
 
     def lineage(self, id: str) -> list[Fact]:
         """A fact and all that replaced one another with it, the oldest first, archived ones too."""
@@ -1054,7 +1133,9 @@ class Memory:
         instructions: str,
         expires_at: int | None,
     ) -> tuple[batches.Batch, list[tuple[int, str]], list[Skipped]]:
-        """Store the messages in one transaction: the batch, the new rows, and those that were there already."""
+        """Store the messages in one transaction: the batch, the new rows, and what is known: messages that were there
+        already, and what memlite recalled in the new ones.
+        """
         stored: list[tuple[int, str]] = []
         repeated: list[Skipped] = []
         learnable = any(message.role in learn.LEARNT_ROLES for message in new)
@@ -1086,7 +1167,10 @@ class Memory:
                     metadata=metadata,
                     expires_at=expires_at,
                 )
-                stored.append(messages.insert(db, row.id, batch.id, message, metadata, now))
+                told = recalled.read(db, row, message)
+                stored.append(messages.insert(db, row.id, batch.id, message, metadata, now, told.own))
+                messages.recall(db, stored[-1][0], told.facts)
+                repeated += told.skipped
             if batch is None:
                 assert earlier is not None  # there was at least one message, and none of them was new
                 batch = batches.fetch(db, earlier)[0]
@@ -1127,7 +1211,9 @@ class Memory:
         """Extract a claimed batch; return the reason when it goes back to the queue."""
         assert self._extractor is not None
         try:
-            found = learn.learn(self._database, self._semantic, self._extractor, batch, worker, self._min_confidence)
+            found = learn.learn(
+                self._database, self._semantic, self._extractor, batch, worker, self._min_confidence, self._zone
+            )
         except ModelError as error:
             self._release(batch, worker, str(error))
             return str(error)
@@ -1162,80 +1248,11 @@ class Memory:
             timings={step: round(ms, 2) for step, ms in learnt.timings.items()},
         )
 
-    def _forget(self, plan: Callable[[apsw.Connection], forget.Deletion]) -> Receipt:
-        try:
-            with self._database.write() as db:
-                gone = self._carry_out(db, plan(db), "caller")
-        except NotFoundError:
-            self._database.truncate_wal()  # a deletion that was killed may have left its bytes there
-            raise
-        return self._receipt(gone)
+    def _deleting(self) -> Deleting:
+        return Deleting(self._database, self._place, self._facts)
 
-    def _carry_out(self, db: apsw.Connection, deletion: forget.Deletion, actor: str) -> _Gone:
-        """Delete inside the caller's transaction, and look at every table before and after."""
-        shown, erased = self._preview(db, deletion), erasure.read(db, deletion)
-        before = erasure.places(db, erased)
-        forget.carry_out(db, deletion, instants.now(), actor)
-        after = erasure.left(db, erased)
-        checked = tuple(Checked(name, before[name], after[name]) for name in before)
-        return _Gone(shown, deletion, erased, checked, tuple(self._left(db, deletion, erased)))
-
-    def _left(self, db: apsw.Connection, deletion: forget.Deletion, erased: erasure.Erased) -> Iterator[str]:
-        """What a deletion leaves that has something of it, for nothing may go that is about something else."""
-        place, names = self._place(db), ", ".join(deletion.names)
-        if names and (named := messages.naming(db, deletion.names, *place)):
-            yield f"{named} message(s) still have the name {names}; `memlite delete --query` shows them"
-        if names and (told := history.forget_reasons(db, deletion.names, *place)):
-            yield f"{told} reason(s) in the history had the name {names} and were taken out"
-        if erased.message_texts and (again := forget.repeating(db, erased.message_texts.values(), *place)):
-            yield f"{len(again)} message(s) repeat what was deleted, as `context` showed it: {', '.join(again)}"
-
-    def _receipt(self, gone: _Gone) -> Receipt:
-        """Empty the write-ahead log, search the bytes for what was erased, and say what went."""
-        truncated = self._database.truncate_wal()
-        notes = (
-            ()
-            if truncated
-            else (
-                "another process reads the file, so its write-ahead log still holds the deleted bytes; "
-                "they go when all have closed it, or with `memlite doctor --compact`",
-            )
-        )
-        wanted = erasure.pieces(gone.erased.texts)
-        checked = gone.checked
-        for name, ending in (("file", ""), ("log", "-wal"), ("journal", "-journal")):
-            found = erasure.in_file(self.path.with_name(self.path.name + ending), wanted)
-            with self._database.read() as db:
-                checked += (Checked(name, None, len(erasure.unexplained(db, found))),)
-        return Receipt(
-            tuple(fact.id for fact in gone.shown.facts),
-            tuple(message.id for message in gone.shown.messages),
-            len(gone.deletion.versions),
-            len(gone.deletion.entities),
-            truncated,
-            notes + gone.notes,
-            checked,
-        )
-
-    def _preview(self, db: apsw.Connection, deletion: forget.Deletion) -> DeletionPreview:
-        return DeletionPreview(
-            tuple(self._facts(db, deletion.facts)),
-            tuple(messages.fetch(db, deletion.messages).values()),
-            tuple(ttls.fetch(db, deletion.ttls)),
-        )
-
-    def _deletion(self, db: apsw.Connection, id: str, keep_messages: bool) -> forget.Deletion:
-        place, prefix = self._place(db), arguments.id_prefix(id)
-        in_facts, in_messages = ids.find(db, "facts", prefix, *place), ids.find(db, "messages", prefix, *place)
-        in_entities = ids.find(db, "entities", prefix, *self._place_of_entities(db))
-        row = arguments.only(id, "fact, message or entity", in_facts + in_messages + in_entities)
-        if row in in_entities:
-            root = scopes.reach_of_root(db, entities.root_of(db, row[0]))
-            within = f"{place[0]} AND {root.sql}"
-            return forget.of_entity(db, row[0], keep_messages, within, (*place[1], *root.bindings))
-        if row in in_facts:
-            return forget.of_facts(db, [row[0]], keep_messages, *place)
-        return forget.of_messages(db, [row[0]], *place)
+    def _deletion(self, db: apsw.Connection, id: str, keep_messages: bool) -> Deletion:
+        return deletion.of_id(db, id, keep_messages, self._place(db), self._place_of_entities(db))
 
     def _place_of_entities(self, db: apsw.Connection) -> Place:
         """Like `_place`, for entities: they belong to the roots of what this handle sees."""
@@ -1268,6 +1285,9 @@ class Memory:
     def _facts(self, db: apsw.Connection, ids: Sequence[int]) -> list[Fact]:
         named = entities.of_facts(db, json.dumps(list(ids)))
         return list(facts.fetch(db, ids, named, *self._place(db), self._zone).values())
+
+    def _now(self) -> datetime:
+        return instants.local(instants.now()).astimezone(self._zone)
 
     def _instant(self, value: object, name: str) -> tuple[int, int] | None:
         return None if value is None else instants.read(value, self._zone, name)

@@ -12,16 +12,27 @@ import apsw
 
 from memlite import instants
 from memlite.records import Message, Scope
+from memlite.schema import HEARD
 from memlite.words import beside, digest, fold
 
 SESSION_GAP = 6 * 3600 * 1000  # milliseconds of silence after which another session begins
 WINDOW = 10  # messages of the exact scope shown to the extractor before the new ones
 
-# A message whose facts are all past must not bring back by its words what was replaced or archived.
+# Neither hidden nor without a word of its own: what memlite itself had recalled brings back nothing.
+_HEARD = f"m.archived_at IS NULL AND {HEARD.format('m')}"
+
+# By its words a message would bring back whatever was put away of it, so it must have nothing put away.
+# `{put_away}` is a condition over the facts alias `f`; a fact that was deleted left `spent`.
+_UNTOUCHED = f"""
+({_HEARD} AND m.spent = 0 AND NOT EXISTS (
+   SELECT 1 FROM sources r JOIN facts f ON f.id = r.fact_id WHERE r.message_id = m.id AND {{put_away}}))
+"""
+
+# Where the past is asked for, one of its facts has to count, if it has any.
 # `{current}` is a condition over the facts alias `f`, `{counted}` a query of the facts that count for message m.
-_NOT_PAST = """
-(m.archived_at IS NULL AND (NOT EXISTS ({counted})
- OR EXISTS (SELECT 1 FROM sources r JOIN facts f ON f.id = r.fact_id WHERE r.message_id = m.id AND {current})))
+_NOT_PAST = f"""
+({_HEARD} AND (NOT EXISTS ({{counted}})
+ OR EXISTS (SELECT 1 FROM sources r JOIN facts f ON f.id = r.fact_id WHERE r.message_id = m.id AND {{current}})))
 """
 _LEARNT = "SELECT 1 FROM sources r WHERE r.message_id = m.id"
 _LEARNT_BY = (
@@ -56,15 +67,16 @@ class Place(NamedTuple):
 
 
 def insert(
-    db: apsw.Connection, scope_id: int, batch_id: int, message: NewMessage, metadata: str, now: int
+    db: apsw.Connection, scope_id: int, batch_id: int, message: NewMessage, metadata: str, now: int, own: str | None
 ) -> tuple[int, str]:
-    """Store one message; return its row id and id."""
+    """Store one message; return its row id and id. own: see the column."""
     uid = uuid.uuid4().hex
+    said = message.content if own is None else own
     db.execute(
         """
-        INSERT INTO messages(uid, scope_id, batch_id, caller_id, role, name, content, hash, words, metadata,
+        INSERT INTO messages(uid, scope_id, batch_id, caller_id, role, name, content, own, hash, words, metadata,
                              observed_at, observed_offset, created_at)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """,
         (
             uid,
@@ -74,8 +86,9 @@ def insert(
             message.role,
             message.name,
             message.content,
-            digest(message.content),
-            beside(message.content),
+            own,
+            digest(said),
+            beside(said),
             metadata,
             message.observed_at,
             message.observed_offset,
@@ -99,16 +112,37 @@ def of_batch(db: apsw.Connection, batch_id: int) -> list[int]:
     return [id_ for (id_,) in rows]
 
 
-def with_text(db: apsw.Connection, root_id: int, speaker: str, text: str) -> str | None:
-    """The id of a message of a root in which this speaker says exactly this."""
+def with_text(db: apsw.Connection, sql: str, bindings: Sequence[object], speaker: str, text: str) -> str | None:
+    """The id of a message of a scope (`sql` over the alias `s`) in which this speaker says exactly this."""
     uid: str | None = db.execute(
-        """
-        SELECT m.uid FROM scopes s JOIN messages m ON m.scope_id = s.id
-        WHERE s.root_id = ? AND m.hash = ? AND ? IN (m.name, m.role) LIMIT 1
+        f"""
+        SELECT m.uid FROM messages m CROSS JOIN scopes s ON s.id = m.scope_id
+        WHERE m.hash = ? AND ? IN (m.name, m.role) AND {sql} LIMIT 1
         """,
-        (root_id, digest(text), speaker),
+        (digest(text), speaker, *bindings),
     ).get
     return uid
+
+
+def recall(db: apsw.Connection, message_id: int, fact_ids: Iterable[int]) -> None:
+    """Note that a message repeats facts as memlite had recalled them."""
+    db.executemany(
+        "INSERT INTO recalls(fact_id, message_id) VALUES (?, ?) ON CONFLICT DO NOTHING",
+        [(fact_id, message_id) for fact_id in fact_ids],
+    )
+
+
+def recalling(db: apsw.Connection, fact_ids: str, sql: str, bindings: Sequence[object]) -> list[tuple[int, str]]:
+    """The messages of a scope that repeat any of these facts so: (row id, id). fact_ids: a JSON array of row ids."""
+    rows = db.execute(
+        f"""
+        SELECT DISTINCT m.id, m.uid FROM recalls r JOIN messages m ON m.id = r.message_id
+        JOIN scopes s ON s.id = m.scope_id
+        WHERE r.fact_id IN (SELECT value FROM json_each(?)) AND {sql} ORDER BY m.id
+        """,
+        (fact_ids, *bindings),
+    )
+    return list(rows)
 
 
 def naming(db: apsw.Connection, names: Sequence[str], sql: str, bindings: Sequence[object]) -> int:
@@ -123,9 +157,9 @@ def window(db: apsw.Connection, scope_id: int, before: int) -> list[int]:
     By row id, not by time: equal times are common, and a batch drained later sees what it would have seen.
     """
     rows = db.execute(
-        """
-        SELECT id FROM (SELECT id FROM messages WHERE scope_id = ? AND id < ? AND archived_at IS NULL
-                        ORDER BY id DESC LIMIT ?)
+        f"""
+        SELECT id FROM (SELECT m.id FROM messages m WHERE m.scope_id = ? AND m.id < ? AND {_HEARD}
+                        ORDER BY m.id DESC LIMIT ?)
         ORDER BY id
         """,
         (scope_id, before, WINDOW),
@@ -163,7 +197,8 @@ _BEFORE = "max(id) FROM messages WHERE id < {}.id"
 _AFTER = "min(id) FROM messages WHERE id > {}.id"
 _PLACES = f"""
     SELECT m.id, m.scope_id, m.observed_at, m.observed_offset, m.name, m.role = 'assistant',
-           rtrim(m.content) GLOB '*[?？]', length(m.content), before.id, before2.id, after.id, after2.id
+           rtrim(coalesce(m.own, m.content)) GLOB '*[?？]', length(coalesce(m.own, m.content)),
+           before.id, before2.id, after.id, after2.id
     FROM json_each(?) wanted JOIN messages m ON m.id = wanted.value
     {_beside("before", "m", _BEFORE)}{_beside("before2", "before", _BEFORE)}
     {_beside("after", "m", _AFTER)}{_beside("after2", "after", _AFTER)}
@@ -176,7 +211,7 @@ def fetch(db: apsw.Connection, ids: Iterable[int]) -> dict[int, Message]:
     rows = db.execute(
         """
         SELECT m.id, m.uid, s.user_id, s.agent_id, s.run_id, b.uid, m.role, m.name, m.content, m.metadata,
-               m.observed_at, m.observed_offset, m.created_at, m.caller_id
+               m.observed_at, m.observed_offset, m.created_at, m.caller_id, m.own
         FROM messages m JOIN scopes s ON s.id = m.scope_id JOIN batches b ON b.id = m.batch_id
         WHERE m.id IN (SELECT value FROM json_each(?))
         """,
@@ -194,6 +229,7 @@ def fetch(db: apsw.Connection, ids: Iterable[int]) -> dict[int, Message]:
             observed_at=instants.local(row[10], row[11]),
             created_at=instants.local(row[12]),
             caller_id=row[13],
+            own=row[14],
         )
         for row in rows
     }
@@ -280,9 +316,16 @@ def hiding(db: apsw.Connection, batch_id: int) -> list[tuple[int, int, tuple[int
     return [(id_, own, tuple(json.loads(hiders))) for id_, own, hiders in rows]
 
 
+def untouched(put_away: str) -> str:
+    """The condition over the alias `m` under which a message is a default hit: it has words of its own, and of what was
+    learnt from it nothing is put away.
+    """
+    return _UNTOUCHED.format(put_away=put_away)
+
+
 def visible(current: str) -> str:
-    """The condition over the alias `m` under which a message is a default hit: one of its facts is current, or it has
-    none.
+    """The condition over the alias `m` under which a message is a hit where the past is asked for: one of its facts
+    counts, or it has none.
     """
     return _NOT_PAST.format(current=current, counted=_LEARNT)
 
@@ -311,6 +354,12 @@ def of_facts(
     for fact_id, message_id in rows:
         found.setdefault(fact_id, []).append(message_id)
     return found
+
+
+def scopes_of(db: apsw.Connection, ids: Iterable[int]) -> list[tuple[str, int]]:
+    """The ids of messages, given by their row ids, and the row ids of their scopes."""
+    sql = "SELECT uid, scope_id FROM messages WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id"
+    return [(uid, scope_id) for uid, scope_id in db.execute(sql, (json.dumps(list(ids)),))]
 
 
 def delete(db: apsw.Connection, ids: str) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 from memlite.entities import UNKNOWN
 from memlite.records import (
     AddResult,
+    DeletionPreview,
     Diff,
     Entity,
     Event,
@@ -21,6 +22,7 @@ from memlite.records import (
     Finding,
     Fixed,
     Hit,
+    Matched,
     Message,
     NamedEntity,
     Pruned,
@@ -34,6 +36,7 @@ from memlite.records import (
 )
 
 _ID = 8  # characters of an id shown to people; any unique prefix is accepted back
+_IDS = 5  # of users, agents and runs named in one line; more are counted
 _LINE = 300  # characters of a text in a list; `memlite show` has all of it
 
 
@@ -42,14 +45,13 @@ def as_json(value: Any) -> Any:
     if isinstance(value, Hit):
         shown = {"kind": value.kind, "id": value.id, "text": value.text, "score": round(value.score, 6)}
         explain = None if value.explain is None else as_json(value.explain)
-        record = {
-            k: v for k, v in as_json(value.record).items() if k not in ("id", "text", "content", "sources", "kind")
-        }
+        record = {k: v for k, v in as_json(value.record).items() if k not in {*shown, "content", "own", "sources"}}
         return {
             **shown,
             "explain": explain,
             **record,
             "sources": as_json(value.sources),
+            "quote": value.quote and value.quote.id,
             "replaced": as_json(value.replaced),
         }
     if isinstance(value, Receipt):
@@ -136,15 +138,17 @@ def added_lines(result: AddResult) -> list[str]:
 
 
 def hit_lines(hit: Hit) -> list[str]:
-    """One hit with its score, and under it why it was chosen and which messages stand behind it."""
+    """One hit with its score, and under it the fact that it replaced; where it is explained, why it was chosen as well,
+    all that it replaced, and the messages behind it.
+    """
     who = f"{hit.record.name or hit.record.role}: " if isinstance(hit.record, Message) else ""
     over = f" ({_over(hit.record)})" if isinstance(hit.record, Fact) and not hit.record.current else ""
     lines = [f"{hit.score:.3f}  {hit.kind:<7}  {short(hit.id)}  {who}{_one_line(hit.text)}{over}"]
     if hit.explain:
         lines.append(_explained(hit.explain, in_talk=isinstance(hit.record, Message) or bool(hit.sources)))
-        lines += [f"       before: {short(fact.id)}  {_one_line(fact.text)} ({_over(fact)})" for fact in hit.replaced]
-        lines += [f"       from {message_line(source)}" for source in hit.sources]
-    return lines
+    before, sources = (hit.replaced, hit.sources) if hit.explain else (hit.replaced[:1], ())
+    lines += [f"       before: {short(fact.id)}  {_one_line(fact.text)} ({_over(fact)})" for fact in before]
+    return lines + [f"       from {message_line(source)}" for source in sources]
 
 
 def why_lines(why: Why) -> list[str]:
@@ -182,14 +186,15 @@ def _explained(explain: Explain, *, in_talk: bool) -> str:
     return "       " + "; ".join(parts)
 
 
-def event_line(event: Event) -> str:
-    """One event of the history, with the words of its fact while it has any."""
+def event_line(event: Event, *, whose: bool = False) -> str:
+    """One event of the history, with the words of its fact while it has any. whose: with its scope."""
     before, after = (event.before or {}).get("text"), (event.after or {}).get("text")
     words = f"{_one_line(before)} -> {_one_line(after)}" if before and after else _one_line(event.text or "")
     by = f"by {event.actor}" if event.actor else ""
     reason = f"({event.reason})" if event.reason else ""
     line = f"{event.at.astimezone():%Y-%m-%d %H:%M:%S}  {event.action:<9}  {short(event.fact)}"
-    return "  ".join(part for part in (line, words, by, reason) if part)
+    scope = plain(str(event.scope)) if whose else ""
+    return "  ".join(part for part in (line, scope, words, by, reason) if part)
 
 
 def entity_line(entity: Entity) -> str:
@@ -294,6 +299,29 @@ def fixed_lines(fixed: Fixed) -> list[str]:
     return lines + [f"`memlite undo {short(batch)}` takes it back" for batch in fixed.batches]
 
 
+def preview_lines(preview: DeletionPreview) -> list[str]:
+    """What a deletion would take, and what of a query chose it."""
+    matched = {each.id: each for each in preview.matching.matched} if preview.matching else {}
+
+    def line(id_: str, shown: str) -> str:
+        why = f" ({_words(matched[id_])})" if id_ in matched else " (goes with it)" if matched else ""
+        return f"would delete {shown}{why}"
+
+    lines = [line(fact.id, fact_lines(fact)[0]) for fact in preview.facts]
+    lines += [line(message.id, message_line(message)) for message in preview.messages]
+    lines += [f"would delete the time to live {shown}" for shown in ttl_lines(preview.ttls)]
+    return lines + [f"would forget {plain(id_)}" for id_ in preview.ids]
+
+
+def matched_line(matched: Matched) -> str:
+    """A fact or message with how many of a query's words it has."""
+    return f"{short(matched.id)}  {_one_line(matched.text)} ({_words(matched)})"
+
+
+def _words(matched: Matched) -> str:
+    return f"{100 * matched.share:.0f} % of the words: {', '.join(map(plain, matched.words))}"
+
+
 def receipt_lines(receipt: Receipt) -> list[str]:
     """What a deletion took."""
     gone = [
@@ -306,7 +334,9 @@ def receipt_lines(receipt: Receipt) -> list[str]:
     looked = f"looked at {counted(len(receipt.checked), 'place')}: " + (
         f"LEFT IN {', '.join(left)}" if left else "nothing of it is left"
     )
-    return ["deleted " + ", ".join(gone), *([looked] if receipt.checked else []), *receipt.notes]
+    ids = ", ".join(map(plain, receipt.ids)) if len(receipt.ids) <= _IDS else counted(len(receipt.ids), "id")
+    forgotten = [f"forgot {ids}"] if ids else []
+    return ["deleted " + ", ".join(gone), *forgotten, *([looked] if receipt.checked else []), *receipt.notes]
 
 
 def stats_lines(stats: Stats) -> list[str]:

@@ -92,7 +92,7 @@ class Signals:
     exact: float = 0.0
     age: float = 0.0
     instead: float = 0.0
-    same: bool = False  # its text is the query
+    same: bool = False  # its text is the query, and no question
 
 
 @dataclass(frozen=True, slots=True)

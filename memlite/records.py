@@ -29,7 +29,9 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One raw turn, kept word for word."""
+    """One raw turn, kept word for word. own: the content without what memlite itself had recalled there, which search
+    does not see; None where that is all of it.
+    """
 
     id: str
     scope: Scope
@@ -41,11 +43,12 @@ class Message:
     observed_at: datetime
     created_at: datetime
     caller_id: str | None = None
+    own: str | None = None
 
     @property
     def text(self) -> str:
-        """The content: facts and messages are read by the same name in a list of hits."""
-        return self.content
+        """Its own words: facts and messages are read by the same name in a list of hits."""
+        return self.content if self.own is None else self.own
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +104,9 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One row of the history. `text` is what the fact said after it, None once the fact was deleted."""
+    """One row of the history. fact: its id; of a DELETE it may be that of a message. before, after: what has changed;
+    instants in them are UTC milliseconds. text: what the fact said after it, None once the fact was deleted.
+    """
 
     id: int
     fact: str
@@ -180,8 +185,9 @@ class Explain:
 @dataclass(frozen=True, slots=True)
 class Hit:
     """A fact or message that a search returned. `sources` are the messages a fact was learnt from, oldest first: the
-    last one says it, an earlier one what is asked there or who is meant. `replaced` are the past facts in whose place
-    it stands, the last one first.
+    last one says it, an earlier one what is asked there or who is meant. They are for people who ask where it comes
+    from; `quote` is the one of them to show to a model: the last of which nothing was put away, None where there is
+    none. `replaced` are the past facts in whose place it stands, the last one first.
     """
 
     kind: str
@@ -192,6 +198,7 @@ class Hit:
     sources: tuple[Message, ...] = ()
     explain: Explain | None = None
     replaced: tuple[Fact, ...] = ()
+    quote: Message | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +248,7 @@ Verdict = Literal[
     "replaced",
     "expired",
     "archived",
+    "recalled",
     "not yet",
     "other scope",
     "filtered",
@@ -459,12 +467,40 @@ class Ttl:
 
 
 @dataclass(frozen=True, slots=True)
+class Matched:
+    """A fact or message with those of a query's words that it has; share: which part of them all, in [0, 1]."""
+
+    id: str
+    text: str
+    words: tuple[str, ...]
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Matching:
+    """What a query to delete by has found: facts and messages that have enough of its words, best first.
+
+    floor: the share of the words that was asked for. below: the nearest of what has some of them, but fewer. more: how
+    many match beyond the limit.
+    """
+
+    matched: tuple[Matched, ...]
+    below: tuple[Matched, ...]
+    more: int
+    floor: float
+
+
+@dataclass(frozen=True, slots=True)
 class DeletionPreview:
-    """What a deletion would take with it."""
+    """What a deletion would take with it. ids: of a scope, as "user_id=ana", that go with what is in it. matching: why
+    a query chose it.
+    """
 
     facts: tuple[Fact, ...]
     messages: tuple[Message, ...]
     ttls: tuple[Ttl, ...] = ()
+    ids: tuple[str, ...] = ()
+    matching: Matching | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -483,6 +519,8 @@ class Checked:
 class Receipt:
     """What a deletion took: ids of facts and messages, how many earlier versions and entities went with them.
 
+    ids: of a scope, as "user_id=ana", that were forgotten with it: the history has a random number in their place.
+
     checked: every place where something of it may lie, looked at after the deletion: the tables, the word indexes, the
     vectors, and for its texts the bytes of the file and of the write-ahead log. clean: nothing was found in any.
 
@@ -497,6 +535,7 @@ class Receipt:
     wal_truncated: bool
     notes: tuple[str, ...] = ()
     checked: tuple[Checked, ...] = ()
+    ids: tuple[str, ...] = ()
 
     @property
     def clean(self) -> bool:

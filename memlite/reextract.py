@@ -10,11 +10,12 @@ import dataclasses
 import json
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import tzinfo
 from typing import Any
 
 import apsw
 
-from memlite import batches, facts, history, instants, learn, lifecycle, messages, scopes, worth
+from memlite import batches, facts, history, instants, learn, lifecycle, messages, rewording, scopes, worth
 from memlite.batches import Batch
 from memlite.db import Database
 from memlite.errors import ModelError
@@ -43,7 +44,8 @@ class Changes:
 class _Old:
     """A fact that was learnt from a batch or cites its messages.
 
-    counts: it is current. open: this batch's own as well, and nobody has changed it by hand. put_away: replaced,
+    counts: it is current. open: this batch's own as well, nobody has changed it by hand, and none of its messages was
+    deleted, without which it would not be found again. corrected: its text was changed by hand. put_away: replaced,
     expired, archived or undone; what an earlier reextract did not find again neither counts nor is put away.
     """
 
@@ -51,6 +53,7 @@ class _Old:
     text: str
     counts: bool
     open: bool
+    corrected: bool
     put_away: bool
     sources: frozenset[int]
 
@@ -70,11 +73,18 @@ def waiting(db: apsw.Connection, extractor: Extractor, sql: str, bindings: Seque
     return [id_ for (id_,) in rows]
 
 
-def answer(database: Database, semantic: Semantic, extractor: Extractor, batch_id: int, min_confidence: float) -> None:
+def answer(
+    database: Database,
+    semantic: Semantic,
+    extractor: Extractor,
+    batch_id: int,
+    min_confidence: float,
+    zone: tzinfo | None,
+) -> None:
     """Extract a batch again and keep the answer. Raises ModelError."""
     with database.read() as db:
         batch = batches.fetch(db, batch_id)[0]
-    found = learn.propose(database, semantic, extractor, batch, min_confidence, Learnt(), again=True)
+    found = learn.propose(database, semantic, extractor, batch, min_confidence, zone, Learnt(), again=True)
     text = json.dumps([dataclasses.asdict(candidate) for candidate in found.candidates])
     with database.write() as db:
         # A message that was deleted meanwhile must not live on in the answer.
@@ -154,7 +164,9 @@ def _apply(
     new: list[Candidate] = []
     for candidate, twin in _paired(told, [fact for fact in left if not closed & fact.sources]):
         if twin is None or not _keep(db, twin, candidate, scope.root_id, made, batch, extractor, changes):
-            new.append(candidate)
+            # Corrected by hand after this was said, though it was learnt from another message.
+            if not facts.was_reworded(db, scope.root_id, candidate.fact.text, batches.begun(db, batch.id)):
+                new.append(candidate)
             continue
         left.remove(twin)
         changes.kept += twin.id not in changes.changed
@@ -188,9 +200,10 @@ def _keep(
             return False
         if not _is_needed(db, old, batch):
             step = _step(db, batch, extractor, changes)
-            change = learn.Change(text=fact.text, entities=fact.entities)
-            learn.rewrite(db, old.id, change, made, step.reason, actor=step.actor, batch_id=step.batch_id)
+            change = rewording.Change(text=fact.text, entities=fact.entities)
+            rewording.rewrite(db, old.id, change, made, step.reason, actor=step.actor, batch_id=step.batch_id)
             facts.set_origin(db, old.id, fact)
+            lifecycle.begin(db, old.id)
             changes.changed.append(old.id)
     if old.open:
         facts.add_sources(db, old.id, messages.existing(db, fact.sources))
@@ -221,11 +234,13 @@ def _old(db: apsw.Connection, batch_id: int) -> list[_Old]:
     """What was learnt from a batch, and what else cites its messages."""
     rows = list(
         db.execute(
-            """
-            SELECT f.id, f.text, f.live, f.batch_id = ?1 AND f.live = 1 AND f.model <> '' AND NOT EXISTS (
+            f"""
+            SELECT f.id, f.text, f.live,
+                   f.batch_id = ?1 AND f.live = 1 AND f.model <> '' AND f.unsourced = 0 AND NOT EXISTS (
                      SELECT 1 FROM events e LEFT JOIN batches b ON b.id = e.batch_id
                      WHERE e.fact_uid = f.uid AND b.id IS NULL AND e.reason <> ?2
                        AND e.action IN ('UPDATE', 'RESTORE')),
+                   EXISTS (SELECT 1 FROM events e WHERE e.fact_uid = f.uid AND {facts.REWORDED}),
                    f.live = 0 AND coalesce((
                      SELECT b.kind FROM events e LEFT JOIN batches b ON b.id = e.batch_id
                      WHERE e.fact_uid = f.uid AND e.action = 'ARCHIVE' AND f.archived_at IS NOT NULL
@@ -235,22 +250,22 @@ def _old(db: apsw.Connection, batch_id: int) -> list[_Old]:
               SELECT r.fact_id FROM sources r JOIN messages m ON m.id = r.message_id WHERE m.batch_id = ?1))
             ORDER BY f.id
             """,
-            (batch_id, learn.TTL_REASON, KIND),
+            (batch_id, rewording.TTL_REASON, KIND),
         )
     )
     sources = messages.of_facts(db, json.dumps([row[0] for row in rows]))
     return [
-        _Old(id_, text, bool(counts), bool(open_), bool(put_away), frozenset(sources.get(id_, ())))
-        for id_, text, counts, open_, put_away in rows
+        _Old(id_, text, bool(counts), bool(open_), bool(corrected), bool(put_away), frozenset(sources.get(id_, ())))
+        for id_, text, counts, open_, corrected, put_away in rows
     ]
 
 
 def _closed(db: apsw.Connection, batch_id: int, old: Sequence[_Old]) -> set[int]:
-    """Row ids of the messages of which something was put away or deleted: what it was could come back in other words,
-    so nothing more is learnt from them, and what else was learnt from them stays as it is.
+    """Row ids of the messages of which something was put away, corrected or deleted: what it was could come back in
+    other words, so nothing more is learnt from them, and what else was learnt from them stays as it is.
     """
     spent = messages.spent(db, messages.of_batch(db, batch_id))
-    return {*spent, *(id_ for fact in old if fact.put_away for id_ in fact.sources)}
+    return {*spent, *(id_ for fact in old if fact.put_away or fact.corrected for id_ in fact.sources)}
 
 
 def _paired(candidates: Sequence[Candidate], old: Sequence[_Old]) -> Iterator[tuple[Candidate, _Old | None]]:
@@ -296,6 +311,7 @@ def run(
     extractor: Extractor,
     place: tuple[str, Sequence[object]],
     min_confidence: float,
+    zone: tzinfo | None,
     limit: int | None,
     tell: Callable[[str], None],
 ) -> Done:
@@ -309,7 +325,7 @@ def run(
             if done == limit:
                 return Done(Changes(), done, len(ids) - number + 1, list(failed.values()))
             try:
-                answer(database, semantic, extractor, id_, min_confidence)
+                answer(database, semantic, extractor, id_, min_confidence, zone)
                 done += 1
             except ModelError as error:
                 with database.read() as db:

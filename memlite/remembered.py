@@ -5,14 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import tzinfo
+from datetime import datetime, tzinfo
 from typing import Any
 
-from memlite import filters, ground, instants
+from memlite import event_dates, filters, ground, instants
 from memlite.entities import UNKNOWN
 from memlite.errors import InvalidInputError
+from memlite.event_dates import Event
 from memlite.facts import NewFact
-from memlite.learn import Candidate, event_days
+from memlite.learn import Candidate
 from memlite.records import NamedEntity
 from memlite.scopes import check_text
 from memlite.words import fold
@@ -28,6 +29,7 @@ KEYS = (
     "metadata",
     "observed_at",
     "valid_from",
+    "valid_to",
     "expires_at",
     "confidence",
     "replaces",
@@ -115,9 +117,12 @@ def _fact(
 
     text = fact_text(item.get("text"), where)
     at, offset = instant("observed_at") or observed
-    start, end, precision = _event(item.get("event"), where)
-    valid_from, expires = instant("valid_from"), instant("expires_at")
+    valid_from, valid_to, expires = instant("valid_from"), instant("valid_to"), instant("expires_at")
     given = item.get("entities")
+    named = named_by_rule(text) if given is None else _entities(given, where)
+    said = instants.local(at, offset)
+    happens = item.get("event")
+    days = event_dates.named(text, said, [e.name for e in named]) if happens is None else event(happens, where, said)
     fact = NewFact(
         text=text,
         observed_at=at,
@@ -125,14 +130,13 @@ def _fact(
         by=_word(item, "by", where),
         kind=_word(item, "kind", where) or kind,
         metadata=metadata if item.get("metadata") is None else filters.check_metadata(item["metadata"]),
-        entities=named_by_rule(text) if given is None else _entities(given, where),
+        entities=named,
         confidence=_confidence(item.get("confidence"), where),
-        event_start=start,
-        event_end=end,
-        event_precision=precision,
-        valid_from=valid_from[0] if valid_from else None,
+        valid_to=valid_to[0] if valid_to else None,
         expires_at=expires[0] if expires else expires_at,
+        **event_dates.columns(days, text, at, offset, zone) | ({"valid_from": valid_from[0]} if valid_from else {}),
     )
+    _check_end(fact, where)
     return Remembered(fact, _ids(item, "replaces", where), _ids(item, "continues", where), _ids(item, "source", where))
 
 
@@ -155,16 +159,32 @@ def _entities(given: object, where: str) -> tuple[NamedEntity, ...]:
     return tuple(found.values())
 
 
-def _event(when: object, where: str) -> tuple[str | None, str | None, str | None]:
-    if when is None:
-        return None, None, None
-    days = event_days(when if isinstance(when, str) else str(when))
-    if days[0] is None:
+def event(when: object, where: str, said: datetime) -> Event:
+    """An event's days as a caller gives them at a time. Raises InvalidInputError for what is no date by itself."""
+    days = event_dates.read(when if isinstance(when, str) else str(when), said)
+    if days is None:
         raise InvalidInputError(
             f"{where} has the event {when!r}, expected a day, month or year such as 2025-05-11, 2025-05, 2025, "
-            "or first/last."
+            "first/last of these, a date in words such as summer 2024, or around one of them."
         )
     return days
+
+
+def _check_end(fact: NewFact, where: str) -> None:
+    """Refuse an end that is not over yet, or not after the beginning."""
+    if fact.valid_to is None:
+        return
+    ends = f"{instants.local(fact.valid_to, fact.observed_offset):%Y-%m-%d %H:%M}"
+    if fact.valid_to > instants.now():
+        raise InvalidInputError(
+            f"{where} has the valid_to {ends}, which is still to come: a fact that counts until then has an expires_at."
+        )
+    if fact.valid_to <= fact.begins:
+        begins = f"{instants.local(fact.begins, fact.observed_offset):%Y-%m-%d %H:%M}"
+        raise InvalidInputError(
+            f"{where} has the valid_to {ends}, expected a time after it began to be true, {begins}: give valid_from, "
+            "or the observed_at at which it was said."
+        )
 
 
 def _confidence(value: object, where: str) -> float | None:

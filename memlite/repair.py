@@ -278,14 +278,14 @@ _ROWS = (
     _of(
         "messages",
         "message(s) with the hash of another text",
-        "hash <> memlite_digest(content)",
-        "UPDATE messages SET hash = memlite_digest(content), embedded = 0",
+        "hash <> memlite_digest(coalesce(own, content))",
+        "UPDATE messages SET hash = memlite_digest(coalesce(own, content)), embedded = 0",
     ),
     _of(
         "messages",
         "message(s) indexed with the words of another text",
-        "words <> memlite_beside(content)",
-        "UPDATE messages SET words = memlite_beside(content)",
+        "words <> memlite_beside(coalesce(own, content))",
+        "UPDATE messages SET words = memlite_beside(coalesce(own, content))",
     ),
     _anew(
         "entities",

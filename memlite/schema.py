@@ -9,8 +9,10 @@ from __future__ import annotations
 
 APPLICATION_ID = 0x6D656D6C  # "meml", in the header's bytes 68 to 71
 
-# A message as it is indexed and embedded: under its speaker's name, so that "what did Ana say" finds her words.
-SPOKEN = "CASE {0}.name WHEN '' THEN {0}.content ELSE {0}.name || ': ' || {0}.content END"
+# What is indexed and embedded of a message: its own words, under its speaker's name, so that "what did Ana say" finds
+# them. One without any (HEARD) is not.
+SPOKEN = "CASE {0}.name WHEN '' THEN '' ELSE {0}.name || ': ' END || coalesce({0}.own, {0}.content)"
+HEARD = "{0}.own IS NOT ''"
 
 # Marks (Mn, Mc) are token characters: otherwise every vowel sign would cut a Hindi or Thai word in two.
 _TOKENIZER = "porter unicode61 remove_diacritics 2 categories ''L* N* Co Mn Mc''"
@@ -64,8 +66,9 @@ CREATE TABLE messages(
   role            TEXT NOT NULL CHECK(role IN ('user', 'assistant', 'system', 'tool')),
   name            TEXT NOT NULL DEFAULT '',
   content         TEXT NOT NULL CHECK(content <> ''),
-  hash            TEXT NOT NULL,
-  words           TEXT NOT NULL DEFAULT '',            -- what is indexed beside the text (words.beside)
+  own             TEXT,                                -- the content without what memlite had recalled; NULL: all of it
+  hash            TEXT NOT NULL,                       -- of its own words
+  words           TEXT NOT NULL DEFAULT '',            -- what is indexed beside them (words.beside)
   metadata        TEXT NOT NULL DEFAULT '{}' CHECK(json_valid(metadata)),
   observed_at     INTEGER NOT NULL,                    -- UTC milliseconds
   observed_offset INTEGER NOT NULL DEFAULT 0,          -- minutes east of UTC, as it was given
@@ -76,9 +79,9 @@ CREATE TABLE messages(
 ) STRICT;
 CREATE UNIQUE INDEX messages_caller_id ON messages(scope_id, caller_id) WHERE caller_id IS NOT NULL;
 CREATE INDEX messages_by_scope ON messages(scope_id, id);
-CREATE INDEX messages_by_text ON messages(scope_id, hash);
+CREATE INDEX messages_by_text ON messages(hash, scope_id);
 CREATE INDEX messages_by_batch ON messages(batch_id);
-CREATE INDEX messages_unembedded ON messages(id) WHERE embedded = 0;
+CREATE INDEX messages_unembedded ON messages(id) WHERE embedded = 0 AND own IS NOT '';
 
 -- Messages that an audit's fix hides, by its batch; an undo of that batch shows them again.
 CREATE TABLE hidden_messages(
@@ -110,6 +113,8 @@ CREATE TABLE facts(
   event_end         TEXT,
   event_precision   TEXT,
   valid_from        INTEGER NOT NULL,                  -- when it is true
+  begins            INTEGER,                           -- valid_from by what it was learnt from; an older message that
+                                                       -- says it too may put valid_from before it
   valid_to          INTEGER,
   recorded_to       INTEGER,                           -- when memlite stopped saying it (an update wrote a newer row)
   last_confirmed_at INTEGER NOT NULL,
@@ -117,13 +122,14 @@ CREATE TABLE facts(
   ttl               INTEGER CHECK(ttl > 0),            -- milliseconds after the last confirmation, where a rule made
                                                        -- expires_at; NULL where it was given
   archived_at       INTEGER,
+  unsourced         INTEGER NOT NULL DEFAULT 0 CHECK(unsourced IN (0, 1)),  -- a message it was learnt from was deleted
   embedded          INTEGER NOT NULL DEFAULT 0 CHECK(embedded IN (0, 1)),
   CHECK(live = 0 OR (valid_to IS NULL AND recorded_to IS NULL AND archived_at IS NULL)),
   CHECK(ttl IS NULL OR expires_at IS NOT NULL)
 ) STRICT;
 -- Duplicates are impossible by construction: one living fact for each normal form in a scope.
 CREATE UNIQUE INDEX facts_living ON facts(scope_id, hash) WHERE live = 1;
-CREATE INDEX facts_by_text ON facts(scope_id, hash);
+CREATE INDEX facts_by_text ON facts(hash, scope_id);  -- of all scopes of a root (CROSS JOIN), or of all of a user
 CREATE INDEX facts_by_scope ON facts(scope_id, id);
 CREATE INDEX facts_by_batch ON facts(batch_id);
 CREATE INDEX facts_unembedded ON facts(id) WHERE embedded = 0;
@@ -141,6 +147,14 @@ CREATE TABLE sources(
   PRIMARY KEY(fact_id, message_id)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX sources_by_message ON sources(message_id);
+
+-- Messages that repeat a fact as memlite had recalled it: they are no source of it, and go with it.
+CREATE TABLE recalls(
+  fact_id    INTEGER NOT NULL REFERENCES facts(id) ON DELETE CASCADE,
+  message_id INTEGER NOT NULL REFERENCES messages(id) ON DELETE CASCADE,
+  PRIMARY KEY(fact_id, message_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX recalls_by_message ON recalls(message_id);
 
 CREATE TABLE entities(
   id       INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -286,8 +300,8 @@ _MESSAGE_WORDS = _WORDS.format(
     kind="message",
     text=SPOKEN.format("t"),
     scope="s.terms",
-    visible="WHERE t.archived_at IS NULL",
-    columns="name, content, words, archived_at, scope_id",
+    visible=f"WHERE t.archived_at IS NULL AND {HEARD.format('t')}",
+    columns="name, content, own, words, archived_at, scope_id",
     index=WORDS["message_words"],
 )
 

@@ -156,26 +156,43 @@ def reach_of_root(db: apsw.Connection, root_id: int) -> Reach:
     return _reach({"user_key": root.user_key, "agent_key": root.agent_key})
 
 
-def only_in(db: apsw.Connection, sql: str, bindings: Sequence[object]) -> list[str]:
-    """The ids that the scopes have which `sql` (alias `s`) admits, and no others, as "user_id=ana"."""
-    return [
-        f"{name}={value}"
-        for name in _IDS
-        for (value,) in db.execute(
+_FORGOTTEN = "deleted-"  # and a random number: what stands in the place of an id
+# Whether anything is stored in the scope `s`. A batch of the queue has messages; the history needs no ids.
+_FILLED = """
+(EXISTS (SELECT 1 FROM facts WHERE scope_id = s.id) OR EXISTS (SELECT 1 FROM messages WHERE scope_id = s.id)
+ OR EXISTS (SELECT 1 FROM ttls WHERE scope_id = s.id))
+"""
+
+
+def ids_in(db: apsw.Connection, sql: str, bindings: Sequence[object]) -> tuple[list[str], list[str]]:
+    """The ids of the scopes that `sql` (alias `s`) admits, as "user_id=ana": those that no other scope needs in which
+    anything is stored, and those that one does.
+    """
+    alone: list[str] = []
+    shared: list[str] = []
+    for name in _IDS:
+        rows = db.execute(
             f"""
-            SELECT {name} FROM scopes s WHERE {name} <> '' GROUP BY {name} HAVING min({sql})
+            SELECT {name}, max(NOT ({sql}) AND {_FILLED}) FROM scopes s
+            WHERE {name} IN (SELECT {name} FROM scopes s WHERE {sql})
+              AND {name} <> '' AND {name} NOT GLOB '{_FORGOTTEN}{"[0-9a-f]" * 32}'
+            GROUP BY {name}
             """,
-            bindings,
+            (*bindings, *bindings),
         )
-    ]
+        for value, needed in rows:
+            (shared if needed else alone).append(f"{name}={value}")
+    return alone, shared
 
 
 def forget(db: apsw.Connection, given: Iterable[str]) -> None:
-    """Forget ids of scopes in which nothing is left; the history refers to their rows."""
+    """Forget ids of scopes in which nothing is left. Their rows stay for the history, each id as a random number, of
+    which nobody can tell whose it was.
+    """
     for each in given:
         name, _, value = each.partition("=")
         assert name in _IDS
-        db.execute(f"UPDATE scopes SET {name} = ? WHERE {name} = ?", (f"deleted-{uuid.uuid4().hex}", value))
+        db.execute(f"UPDATE scopes SET {name} = ? WHERE {name} = ?", (f"{_FORGOTTEN}{uuid.uuid4().hex}", value))
 
 
 def _reach(keys: dict[str, int]) -> Reach:

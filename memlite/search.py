@@ -12,7 +12,7 @@ from datetime import date, tzinfo
 
 import apsw
 
-from memlite import entities, facts, instants, lifecycle, messages, rank, vectors
+from memlite import entities, facts, instants, messages, rank, standing, vectors
 from memlite.records import Explain, Fact, Hit, Message
 from memlite.scopes import Reach
 from memlite.words import Query, fold, match_expression, unquoted
@@ -50,8 +50,8 @@ MESSAGES = Lane(
     "message",
     "messages",
     "m",
-    messages.visible(facts.CURRENT),
-    messages.visible(facts.KEPT),
+    messages.untouched(facts.PUT_AWAY),
+    f"({messages.untouched(facts.PUT_AWAY)} OR {messages.visible(facts.KEPT)})",
     f"({messages.visible(facts.TRUE_AT)} AND m.observed_at <= {{at}})",
     f"({messages.visible_at(facts.KNOWN_AT)} AND m.created_at <= {{at}})",
     "observed_at",
@@ -289,6 +289,10 @@ def _messages(
         places |= messages.places(db, more)
     around = {id_ for place in places.values() for id_ in (*place.before, *place.after)} - set(found)
     _look_up(db, asked, MESSAGES, terms, around)
+    if asked.living_only:
+        holding = around & terms.rows.keys()
+        for id_ in holding - _visible(db, asked, holding):
+            del terms.rows[id_]  # what was put away speaks for nothing beside it either
     _surround(asked, terms, found, own, places)
     return found
 
@@ -355,6 +359,7 @@ def _surround(
         signals.session = strength.get(sessions[id_], 0.0) / best
         signals.speaker = float(place.name in named)
         signals.question = float(place.question)
+        signals.same = signals.same and not place.question  # what was asked before does not answer it
         if asked.periods:
             day = instants.day(place.at, place.offset)
             signals.when = float(_meets(asked, day, day))
@@ -457,7 +462,7 @@ def _grow_old(db: apsw.Connection, asked: Asked, lane: Lane, half_life: int, fou
     then = asked.known_at if asked.as_of is None else asked.as_of
     for id_, last in list(db.execute(said, (listed,))):
         if lane is FACTS and then is not None and last > then:
-            last = max((at for at in lifecycle.sayings(db, id_) if at <= then), default=then)
+            last = max((at for at in standing.confirmations(db, id_) if at <= then), default=then)
         found[id_].age = rank.age((asked.now if then is None else then) - last, half_life)
 
 
@@ -501,6 +506,12 @@ def shown(db: apsw.Connection, asked: Asked, lane: Lane, ids: Collection[int]) -
     return {id_ for (id_,) in rows}
 
 
+def _visible(db: apsw.Connection, asked: Asked, message_ids: Collection[int]) -> set[int]:
+    """Those of the messages that may be hits if no filter forbids it."""
+    sql = f"SELECT m.id FROM messages m WHERE m.id IN (SELECT value FROM json_each(?)) AND {asked.condition(MESSAGES)}"
+    return {id_ for (id_,) in db.execute(sql, (json.dumps(list(message_ids)),))}
+
+
 def _named_entities(db: apsw.Connection, asked: Asked) -> list[entities.Mentioned]:
     """The entities the query names: its words and word runs looked up by name, and by vector where they are on."""
     reach = asked.entity_reach
@@ -532,11 +543,12 @@ def _hits(db: apsw.Connection, asked: Asked, found: Ranking, explain: bool) -> l
     wanted = {id_ for fact in shown_facts for id_ in source_ids.get(fact, ())}
     wanted |= {r.id for r in chosen if r.kind == "message"}
     message_records = messages.fetch(db, sorted(wanted))
+    quotable = found.nominated.signals["message"]
 
     hits = []
     for r in chosen:
         record: Fact | Message
-        sources: Iterable[int]
+        sources: Sequence[int]
         older: Iterable[int] = ()
         if r.kind == "fact":
             record = fact_records[r.id]
@@ -554,6 +566,7 @@ def _hits(db: apsw.Connection, asked: Asked, found: Ranking, explain: bool) -> l
                 sources=tuple(message_records[id_] for id_ in sources),
                 explain=explained(asked, r, record, found.named) if explain else None,
                 replaced=tuple(replaced[id_] for id_ in older),
+                quote=next((message_records[id_] for id_ in reversed(sources) if id_ in quotable), None),
             )
         )
     return hits

@@ -14,7 +14,7 @@ from memlite import scopes, vectors
 from memlite.db import Database
 from memlite.errors import EmbedderMismatchError, InvalidInputError, MemliteError, ModelError, ModelMissingError
 from memlite.records import Embedder
-from memlite.schema import SPOKEN
+from memlite.schema import HEARD, SPOKEN
 
 if TYPE_CHECKING:
     from memlite.embed import Choice
@@ -29,7 +29,7 @@ _WANTING = {
         FROM facts t JOIN scopes s ON s.id = t.scope_id WHERE t.archived_at IS NULL""",
     "message": f"""
         SELECT t.id, {SPOKEN.format("t")}, s.user_key, s.agent_key, s.run_key, 1, NULL
-        FROM messages t JOIN scopes s ON s.id = t.scope_id WHERE t.archived_at IS NULL""",
+        FROM messages t JOIN scopes s ON s.id = t.scope_id WHERE t.archived_at IS NULL AND {HEARD.format("t")}""",
     "entity": """
         SELECT t.id, t.name, s.user_key, s.agent_key, s.run_key, 1, NULL
         FROM entities t JOIN scopes s ON s.id = t.root_id WHERE true""",
@@ -146,13 +146,20 @@ class Semantic:
                 vectors.exchange(db, "building")
             elif vectors.identity(db) != mine:
                 raise EmbedderMismatchError(
-                    f"another embedder began to make all vectors anew before {mine.name} was done; its own go on."
+                    f"another embedder began to make all vectors anew before {mine.name} was done, and its own go on; "
+                    "or these were given up with `memlite reembed --rollback`."
                 )
         return made + self.complete()
 
     def roll_back(self) -> str:
-        """Let the vectors answer that did before the last `rebuild`; return the name of their embedder."""
+        """Let the vectors answer that did before the last `rebuild`, or give one up that is not done; return the name
+        of their embedder.
+        """
         with self._database.write() as db:
+            serving = vectors.identity(db)
+            if serving and vectors.identity(db, "building"):
+                vectors.drop(db, "building")
+                return serving.name
             previous = vectors.identity(db, "previous")
             if previous is None:
                 raise InvalidInputError("there are no earlier vectors to go back to; `memlite reembed` keeps them.")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import apsw
 
 from memlite import vectors
+from memlite.schema import HEARD
 
 
 def unsound(db: apsw.Connection) -> list[tuple[vectors.Kind, vectors.Generation, int | None]]:
@@ -40,6 +41,7 @@ def strays(db: apsw.Connection) -> list[tuple[str, int]]:
     found = []
     for kind, generation in _readable(db):
         hidden = "" if kind == "entity" else " OR t.archived_at IS NOT NULL"
+        hidden += f" OR NOT {HEARD.format('t')}" if kind == "message" else ""
         unmarked = " OR t.embedded = 0" if generation == "serving" else ""
         name = vectors.table(kind, generation)
         rows = db.execute(

@@ -58,7 +58,8 @@ def answer(db: apsw.Connection, asked: Asked | None, id: str, place: tuple[str, 
     if target is None:
         return _gone(db, id, place, query)
     record = target.record
-    kept = Why(record.id, query, "returned", "", kind=target.lane.kind, text=record.text)
+    text = record.content if isinstance(record, Message) else record.text
+    kept = Why(record.id, query, "returned", "", kind=target.lane.kind, text=text)
     hidden = _past(db, target, asked) or _elsewhere(asked, target, given)
     if asked is None or hidden:
         assert hidden  # what is stored has a scope, and that is another one where `asked` is None
@@ -104,19 +105,21 @@ def _gone(db: apsw.Connection, id: str, place: tuple[str, Sequence[object]], que
     known = history.find(db, arguments.id_prefix(id), *place)
     if not known:
         reason = (
-            f"no fact or message {id.strip()!r} is visible here, and the history knows no fact of that id; "
+            f"no fact or message {id.strip()!r} is visible here, and the history knows none of that id; "
             "`memlite list` shows the ids of facts"
         )
         return Why(id.strip(), query, "not stored", reason)
-    _, uid = arguments.only(id, "fact", [(0, uid) for uid in known])
-    event = history.of_fact(db, uid)[-1]
+    _, uid = arguments.only(id, "fact or message", [(0, uid) for uid in known])
+    events = history.of_fact(db, uid)
+    event, kind = events[-1], "message" if events[0].action == "DELETE" else "fact"  # of a message that is all
     by = f" by {event.actor}" if event.actor else ""
-    reason = f"the fact was deleted on {event.at:%Y-%m-%d %H:%M}{by}, and what is deleted is gone for good; add it anew"
-    return Why(uid, query, "deleted", reason, kind="fact")
+    at = f"{event.at:%Y-%m-%d %H:%M}"
+    reason = f"the {kind} was deleted on {at}{by}, and what is deleted is gone for good; add it anew"
+    return Why(uid, query, "deleted", reason, kind=kind)
 
 
 def _past(db: apsw.Connection, target: Target, asked: Asked | None) -> Cause | None:
-    """Why it is past, where the past was not asked for: of a message, that every fact learnt from it is."""
+    """Why it is past, where the past was not asked for: of a message, that a fact learnt from it is."""
     lane = target.lane
     shown = asked.condition(lane) if asked else lane.condition
     if db.execute(f"SELECT {shown} FROM {lane.table} {lane.alias} WHERE {lane.alias}.id = ?", (target.row_id,)).get:
@@ -126,19 +129,29 @@ def _past(db: apsw.Connection, target: Target, asked: Asked | None) -> Cause | N
     if lane is search.FACTS:
         cause = _past_fact(db, target.row_id)
         return cause._replace(reason=f"it {cause.reason}; {_to_see(cause)}")
-    batch_id, archived_at = next(
-        db.execute("SELECT batch_id, archived_at FROM messages WHERE id = ?", (target.row_id,))
+    return _past_message(db, target.row_id)
+
+
+def _past_message(db: apsw.Connection, message_id: int) -> Cause:
+    """Why a message is hidden, says nothing of its own, or has something put away."""
+    batch_id, archived_at, own, spent = next(
+        db.execute("SELECT batch_id, archived_at, own, spent FROM messages WHERE id = ?", (message_id,))
     )
     if archived_at is not None and batches.undone_by(db, batch_id):
         return Cause("archived", "the add that stored it was undone; `memlite undo` of that undo brings it back")
     if archived_at is not None:
         return Cause("archived", "an audit's fix hid it, for it says a secret; `memlite undo` of that brings it back")
-    learnt = [id_ for id_, _ in facts.fed_by(db, json.dumps([target.row_id]))]
-    versions = facts.owners(db, json.dumps(learnt))
-    causes = [_past_fact(db, id_) for id_ in learnt if id_ not in versions]
-    cause = min(causes, key=lambda cause: ("replaced", "expired", "archived").index(cause.verdict))
-    what = "the fact learnt from it" if len(causes) == 1 else f"the {len(causes)} facts learnt from it are past: one"
-    return cause._replace(reason=f"{what} {cause.reason}; {_to_see(cause)}")
+    if own == "":
+        return Cause("recalled", "it only repeats what memlite itself had recalled, which no search returns twice")
+    learnt = [id_ for id_, _ in facts.fed_by(db, json.dumps([message_id]))]
+    listed = json.dumps([id_ for id_ in learnt if facts.is_put_away(db, id_)] or learnt)
+    versions = facts.owners(db, listed)
+    causes = [_past_fact(db, id_) for id_ in json.loads(listed) if id_ not in versions]
+    causes += [Cause("deleted", "was deleted, and its messages were kept")] if spent else []
+    causes = causes or [Cause("replaced", "was changed by hand since", uid) for uid in versions.values()]
+    cause = min(causes, key=lambda cause: ("replaced", "expired", "deleted", "archived").index(cause.verdict))
+    more = f", and {len(causes) - 1} more put away" if len(causes) > 1 else ""
+    return cause._replace(reason=f"a fact learnt from it {cause.reason}{more}; {_to_see(cause)}")
 
 
 def _later(db: apsw.Connection, target: Target, asked: Asked) -> Cause | None:

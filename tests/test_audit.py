@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -315,6 +316,27 @@ def test_a_learnt_fact_without_a_message_is_found_and_a_remembered_one_is_not(le
     assert texts(learning) == ["Ben likes tea."]
 
 
+class Splitting(Echo):
+    """An extractor whose facts are the sentences of the messages."""
+
+    def extract(self, request: ExtractionRequest) -> Extraction:
+        told = [(f"{text}.", turn) for turn in request.messages for text in turn.text.rstrip(".").split(". ")]
+        return Extraction(tuple(ExtractedFact(text, turn.speaker, (turn.number,)) for text, turn in told))
+
+
+def test_what_lost_its_message_on_purpose_is_no_finding(path: Path) -> None:
+    with Memory(path, embedder=False, extractor=Splitting()) as memory:
+        tea = memory.add("Ana likes tea. Ben likes rum.", user_id="u").facts[0].id
+        memory.delete(tea)  # its message goes with it
+        memory.add("Cleo likes cake. Cleo rows.", user_id="u", observed_at="2020-01-01")
+        memory.prune(messages_older_than=timedelta(days=30), dry_run=False)
+        memory.update(memory.get_all(user_id="u")[0].id, text="Cleo rows at night.")
+        assert texts(memory) == ["Ben likes rum.", "Cleo likes cake.", "Cleo rows at night."]
+        assert memory.stats().messages == 0
+        assert len(memory.audit()) == len(memory.fix("sourceless").findings) == 0
+        assert len(memory.repair().found) == 0
+
+
 class Pasting(Echo):
     """An extractor that learns every line, and what stands in it without the bullet and the day."""
 
@@ -334,7 +356,7 @@ def pasting(path: Path) -> Any:
 def test_recalled_text_that_was_learnt_all_the_same_is_found(pasting: Memory) -> None:
     old = remember(pasting, "Ana lives in Porto.")
     remember(pasting, "Ana lives in Lisbon.", 2, replaces=old)
-    pasting.add("> * Ana lives in Porto. (2026-01-01, true until 2026-01-02)", user_id="u")
+    pasting.add("> * Ana lives in Porto. (2026-01-01, true until 2026-01-02), you said", user_id="u")
     pasting.add([{"role": "assistant", "content": "Ana likes tea."}], user_id="u")
     assert found(pasting, "restated") == [("Ana lives in Porto.",)]
     fixes_and_undoes(pasting, "restated")
@@ -342,14 +364,14 @@ def test_recalled_text_that_was_learnt_all_the_same_is_found(pasting: Memory) ->
     assert texts(pasting) == ["Ana likes tea.", "Ana lives in Lisbon."]
 
 
-def test_an_assistant_that_repeats_what_was_replaced_is_found_and_a_user_is_not(learning: Memory) -> None:
-    old = remember(learning, "Ana lives in Porto.")
-    remember(learning, "Ana lives in Lisbon.", 2, replaces=old)
-    learning.add("Ana lives in Porto.", user_id="u", run_id="r1")  # she may have moved back
-    assert found(learning, "restated") == []
-    learning.archive(learning.get_all(user_id="u", run_id="r1")[0].id)
-    learning.add([{"role": "assistant", "content": "Ana lives in Porto."}], user_id="u", run_id="r2")
-    assert found(learning, "restated") == [("Ana lives in Porto.",)]
+def test_an_assistant_that_repeats_what_was_replaced_is_found_and_a_user_is_not(pasting: Memory) -> None:
+    old = remember(pasting, "Ana lives in Porto.")
+    remember(pasting, "Ana lives in Lisbon.", 2, replaces=old)
+    pasting.add("Ana lives in Porto.", user_id="u", run_id="r1")  # she may have moved back
+    assert found(pasting, "restated") == []
+    pasting.archive(pasting.get_all(user_id="u", run_id="r1")[0].id)
+    pasting.add([{"role": "assistant", "content": "**Ana lives in Porto.**"}], user_id="u", run_id="r2")
+    assert found(pasting, "restated") == [("Ana lives in Porto.",)]
 
 
 def test_a_restated_system_prompt_is_found(learning: Memory) -> None:

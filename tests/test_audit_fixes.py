@@ -168,6 +168,47 @@ def test_no_secret_is_shown_by_another_kind(memory: Memory) -> None:
     assert "hunter" not in repr(memory.audit())
 
 
+def test_two_secrets_of_one_message_are_both_put_right(learning: Memory) -> None:
+    learning.add("My password is hunter2!x9 and my IBAN is DE89370400440532013000.", user_id="u")
+    assert len(learning.audit("secrets")) == 2
+    fixed = learning.fix("secrets")
+    assert (len(fixed.findings), fixed.left, len(fixed.batches)) == (2, (), 1)
+    assert len(learning.audit("secrets")) == 0
+    learning.undo(fixed.batches[0])
+    assert len(learning.audit("secrets")) == 2
+
+
+SAID = [
+    "Ana wohnt in Köln und mag Käse.",
+    "Ana wohnt jetzt in München, nicht mehr in Köln.",
+    "Das Passwort für den Router ist Geheim#42x.",
+    "Ana habite à Porto, elle n’aime pas le thé.",
+    "A Ana não come peixe; vive no Porto.",
+    "安娜住在里斯本，喜欢绿茶。",
+    "アナはポルトに住んでいます。",
+    "아나는 포르투에 산다.",
+    "Анна живёт в Москве и не ест рыбу.",
+    "تعيش آنا في بورتو ولا تأكل السمك.",
+    "अना पोर्टो में रहती है।",
+    "แอนาอาศัยอยู่ในปอร์โต",
+    "Ana 🐈‍⬛ lives in İstanbul — ǅ, ß, ﬁ.",
+    "“”‘’«»()[]{}… ½ ²",
+]
+
+
+def test_other_languages_are_audited_and_fixed_without_a_crash(learning: Memory) -> None:
+    for day, text in enumerate(SAID, 1):
+        learning.add([{"role": "system", "content": f"Sie sind ein Assistent. {text}"}, text], user_id="u")
+        remember(learning, f"{text.upper()} 2", day)
+        remember(learning, f"- {text} (2026-01-01, before: {text})", day)
+    found_ = learning.audit()
+    assert {finding.kind for finding in found_} >= {"secrets"}
+    fixed = learning.fix([finding.id for finding in found_])
+    for batch in fixed.batches[::-1]:
+        learning.undo(batch)
+    assert {each.id for each in learning.audit()} == {each.id for each in found_}
+
+
 # What is derived.
 
 

@@ -76,6 +76,25 @@ def fill(memory: Memory) -> str:
     return told.facts[0].id
 
 
+def test_no_byte_of_whose_memory_it_was_is_left(path: Path) -> None:
+    about = {"user_id": f"{CANARY}@example.com", "agent_id": f"{CANARY} agent", "run_id": f"{CANARY} run"}
+    for whole in ({"user_id": about["user_id"]}, {"everything": True}):
+        with open_memory(path) as memory:
+            memory.remember("Ben rows.", user_id="other")
+            told = memory.add("I like tea, the green one.", **about)
+            memory.set_ttl(90, **about)
+            memory.archive(told.facts[0].id)
+            memory.undo(memory.remember("Somebody likes rum.", user_id=about["user_id"]).batch)
+            memory.delete(memory.remember("Somebody likes gin.", user_id=about["user_id"]).facts[0].id)
+            assert places(path)
+            receipt = memory.delete_all(**whole)
+            assert receipt.clean
+            assert set(receipt.ids) >= {f"{name}={value}" for name, value in about.items()}
+            assert (rows(path), places(path)) == ({}, [])
+            assert memory.history(told.facts[0].id)[-1].action == "DELETE"
+        assert places(path) == []
+
+
 # With a reader open.
 
 

@@ -18,6 +18,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+import apsw
 import click
 import pytest
 from click.testing import CliRunner, Result
@@ -261,6 +262,7 @@ def test_what_is_asked_wrongly_is_answered_on_stderr_with_exit_code_2(run: Run, 
         pytest.param(["remember", "Bob likes rum."], id="remember"),
         pytest.param(["update", "ID", "--text", "Bob likes rum."], id="update"),
         pytest.param(["delete", "ID"], id="delete"),
+        pytest.param(["reset", "--yes"], id="reset"),
         pytest.param(["delete", "--all", "--yes"], id="delete-all"),
     ],
 )
@@ -446,8 +448,31 @@ def test_a_facts_log_shows_its_line_and_what_was_said(run: Run, tmp_path: Path) 
     assert "no fact" in run("log", old, "--lineage", code=1).stderr
 
 
+def test_the_log_of_all_shows_every_scope_a_page_at_a_time(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    ids = [*remembered(run, "Ana likes tea.", user="ana"), *remembered(run, "Zoe sings.", "Zoe rows.", user="zoe")]
+    monkeypatch.setenv("MEMLITE_USER", "nobody")
+    assert [event["fact"] for event in value(run("log", "--all", "--json"))] == ids[::-1]
+    page = run("log", "--all", "--limit", "2")
+    shown = [line.split()[3:5] for line in page.stdout.splitlines()]
+    assert shown == [[id_[:8], "user_id=zoe"] for id_ in ids[:0:-1]]
+    *_, flag, number = page.stderr.split()
+    rest = run("log", "--all", flag, number)
+    assert "Ana likes tea." in rest.stdout
+    assert len(rest.stdout.splitlines()) == 1
+    assert rest.stderr == ""
+    assert len(value(run("log", "--user", "zoe", "--limit", "1", flag, "99", "--json"))) == 1
+    assert "more" not in run("log", "--user", "zoe", "--limit", "2").stderr
+    assert "no history for user=nobody" in run("log").stderr
+    for words in (["--all", "--user", "zoe"], ["--all", ids[0]], ["--before", "0"]):
+        run("log", *words, code=2)
+    run("delete", "--everything", "--yes", "--user", "zoe", code=2)
+
+
 def test_diff_shows_what_is_new(run: Run) -> None:
     remembered(run, "Ana likes tea.")
+    assert run("diff", "--since", "2001-01-01").stdout == run("diff", "2001-01-01").stdout
+    for words in ([], ["2001-01-01", "--since", "2001-01-01"]):
+        assert "--since" in run("diff", *words, code=2).stderr
     assert run("diff", "2001-01-01").stdout.startswith("+ ")
     assert "nothing has changed" in run("diff", "2999-01-01").stderr
     assert run("history", "--json").stdout == run("log", "--json").stdout
@@ -967,6 +992,21 @@ def test_update_keeps_the_id_and_what_it_was_not_given(run: Run) -> None:
     assert run("update", fact, "--kind", "home").stdout.startswith(f"{fact[:8]}  Ana lives in Lisbon.")
 
 
+def test_remember_takes_when_a_fact_happens_and_was_true(run: Run) -> None:
+    given = ("--event", "summer 2024", "--valid-from", "2018-01-01", "--valid-to", "2020-01-01")
+    (fact,) = value(run("remember", "Ana worked at Acme.", *given, "--json"))["facts"]
+    assert (fact["event_start"], fact["event_precision"], fact["current"]) == ("2024-06-01", "season", False)
+    assert (fact["valid_from"][:10], fact["valid_to"][:10]) == ("2018-01-01", "2020-01-01")
+    assert "past since 2020-01-01" in run("list", "--past").stdout
+    assert "summer 2024" in run("remember", "Ana flies.", "--event", "", code=2).stderr
+
+
+def test_update_gives_an_event_and_takes_it_away(run: Run) -> None:
+    (fact,) = remembered(run, "Ana flies to Oslo.")
+    assert value(run("update", fact, "--event", "around 2025-06-14", "--json"))["event_precision"] == "approximate"
+    assert value(run("update", fact, "--event", "none", "--json"))["event_start"] is None
+
+
 def test_update_sets_an_expiry_and_takes_it_away(run: Run) -> None:
     (fact,) = remembered(run, "Ana lives in Porto.")
     assert value(run("update", fact, "--expires", "2999-01-01", "--json"))["expires_at"].startswith("299")
@@ -1072,6 +1112,68 @@ def test_what_a_query_finds_is_shown_and_deleted_with_yes(run: Run) -> None:
     assert {"name": "facts", "before": 1, "after": 0} in receipt["checked"]
     assert texts(run("list", "--json")) == ["Ana likes cake."]
     assert "no hits" in run("delete", "--query", "rum", "--yes").stderr
+    assert value(run("delete", "--query", "rum", "--yes", "--json"))["facts"] == []
+
+
+def test_a_query_deletes_nothing_that_only_looks_near(run: Run) -> None:
+    message = said(run, "Clara likes the green tea of Porto.")
+    for words in ([], ["--yes"]):
+        nothing = run("delete", "--query", "Clara Feedzai nonsense", *words)
+        assert nothing.stdout == ""
+        assert f"{message[:8]}  Clara likes the green tea of Porto. (33 % of the words: Clara)" in nothing.stderr
+        assert "--floor" in nothing.stderr
+    preview = run("delete", "--query", "Clara Feedzai nonsense", "--floor", "0.3")
+    assert preview.stdout.startswith(f"would delete {message[:8]}")
+    assert "(33 % of the words: Clara)" in preview.stdout
+    assert "--yes" in preview.stderr
+    shown = value(run("delete", "--query", "Clara Feedzai nonsense", "--json"))
+    assert (shown["messages"], shown["matching"]["floor"]) == ([], 1.0)
+    assert [each["id"] for each in shown["matching"]["below"]] == [message]
+    run("delete", "--query", "Clara Feedzai nonsense", "--floor", "0.3", "--yes")
+    run("show", message, code=1)
+
+
+def test_what_could_not_be_erased_has_an_exit_code_of_its_own(run: Run, path: Path) -> None:
+    facts = remembered(run, "Ana likes tea, the green one from the hills.", "The code is 7731.", expires="2001-01-01")
+    reader = apsw.Connection(str(path))
+    reader.execute("BEGIN; SELECT count(*) FROM facts").fetchall()
+    assert "another process reads the file" in run("delete", facts[0], code=3).stdout
+    assert value(run("prune", "--expired", "--yes", "--json", code=3))["receipt"]["clean"] is False
+    assert value(run("reset", "--yes", "--json", code=3))["clean"] is False
+    reader.close()
+    run("reset", "--everything", "--yes")
+
+
+def test_a_reset_shows_first_and_empties_with_yes(run: Run) -> None:
+    remembered(run, "Ana likes tea.", user="ana")
+    remembered(run, "Zoe likes tea.", user="zoe")
+    for words in (["--user", "ana"], ["--user", "ana", "--yes", "--dry-run"]):
+        shown = run("reset", *words)
+        assert "Ana likes tea." in shown.stdout
+        assert shown.stdout.endswith("would forget user_id=ana\n")
+        assert "--yes" in shown.stderr
+    assert len(value(run("reset", "--everything", "--json"))["facts"]) == 2
+    printed = run("reset", "--user", "ana", "--yes").stdout
+    assert "1 fact" in printed
+    assert "forgot user_id=ana" in printed
+    assert "nothing to delete" in run("reset", "--user", "ana").stderr
+    assert texts(run("list", "--user", "zoe", "--json")) == ["Zoe likes tea."]
+    assert "--all" in run("reset", "--everything", "--user", "zoe", "--yes", code=2).stderr
+    receipt = value(run("reset", "--everything", "--yes", "--json"))
+    assert (len(receipt["facts"]), receipt["ids"], receipt["clean"]) == (1, ["user_id=zoe"], True)
+    assert value(run("stats", "--json"))["facts"] == 0
+
+
+def test_a_hit_says_what_it_replaced(run: Run) -> None:
+    (old,) = remembered(run, "Ana drinks almond milk.")
+    run("remember", "Ana drinks oat milk.", "--replaces", old)
+    hit, before = run("search", "what milk does Ana drink?").stdout.splitlines()
+    assert "Ana drinks oat milk." in hit
+    assert before.startswith(f"       before: {old[:8]}  Ana drinks almond milk. (past since ")
+    assert before in run("search", "what milk does Ana drink?", "--explain").stdout
+    context = ("context", "what milk does Ana drink?", "--floor", "0")
+    assert "before: Ana drinks almond milk." in run(*context).stdout
+    assert "almond" not in run(*context, "--no-replaced").stdout
 
 
 def test_everything_is_deleted_with_yes(run: Run) -> None:

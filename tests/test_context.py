@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -40,6 +41,30 @@ def test_a_line_holds_the_fact_its_day_and_what_was_said(memory: Memory) -> None
     assert made.evidence >= made.floor > 0
     assert made.hits[0].kind == "fact"
     assert made.tokens == context.tokens(made.text)
+
+
+def test_a_line_says_what_its_fact_replaced_where_there_is_room(learning: Memory) -> None:
+    old = learning.remember("Ana drinks almond milk (the sweet one).", user_id="u", observed_at="2024-03-01").facts[0]
+    new = {"text": "Ana drinks oat milk.", "replaces": old.id}
+    learning.remember(new, user_id="u", observed_at="2025-05-10")
+    line = "- Ana drinks oat milk. (2025-05-10, before: Ana drinks almond milk (the sweet one).)"
+
+    def ask(**about: Any) -> str:
+        return learning.context("What milk does Ana drink?", user_id="u", floor=0, **about).text
+
+    assert ask() == line
+    assert ask(replaced=False) == ask(max_tokens=20) == "- Ana drinks oat milk. (2025-05-10)"
+    for text in (line, f"> {line} [somebody: no]", line.removesuffix(")")):
+        learnt = learning.add([{"role": "assistant", "content": text}], user_id="u").facts
+        assert bool(learnt) == (text != line)
+
+
+def test_a_predecessor_goes_from_the_messages_that_recalled_it(learning: Memory) -> None:
+    old = learning.remember("Ana drinks almond milk.", user_id="u", observed_at="2024-03-01").facts[0]
+    learning.remember({"text": "Ana drinks oat milk.", "replaces": old.id}, user_id="u", observed_at="2025-05-10")
+    text = learning.context("What milk does Ana drink?", user_id="u", floor=0).text
+    message = learning.add(f"You told me:\n{text}", user_id="u").messages[0]
+    assert message in learning.delete(old.id).messages
 
 
 def test_what_nothing_answers_brings_nothing(memory: Memory) -> None:

@@ -276,7 +276,8 @@ def test_a_facts_messages_are_kept_on_demand(memory: Memory) -> None:
     added = memory.add("Ana likes tea.", user_id="u")
     receipt = memory.delete(added.facts[0].id, keep_messages=True)
     assert receipt.messages == ()
-    assert [hit.kind for hit in memory.search("Ana tea", user_id="u")] == ["message"]
+    assert not memory.search("Ana tea", user_id="u")
+    assert [hit.kind for hit in memory.search("Ana tea", user_id="u", past=True)] == ["message"]
 
 
 def test_other_facts_of_a_deleted_message_keep_their_text(memory: Memory) -> None:
@@ -498,6 +499,114 @@ def test_everything_takes_the_users_with_it(memory: Memory) -> None:
     assert memory.repair().found == ()
     assert memory.delete_all(everything=True).clean
     assert places_with_the_canary(memory) == []
+
+
+def test_a_scope_takes_its_ids_with_it_unless_something_else_is_stored_under_them(memory: Memory) -> None:
+    memory.remember("Ana likes tea.", user_id=CANARY, run_id="morning")
+    memory.remember("Ben likes tea.", user_id="ben", run_id="morning")
+    memory.remember("Ben likes rum.", user_id="ben", run_id="evening")
+    memory.delete(memory.remember("Ben likes gin.", user_id="ben", run_id=f"{CANARY} night").facts[0].id)
+    preview = memory.preview_delete_all(user_id=CANARY)
+    receipt = memory.delete_all(user_id=CANARY)
+    assert preview.ids == receipt.ids == (f"user_id={CANARY}",)
+    assert receipt.notes == ("something else is stored under run_id=morning: not forgotten",)
+    assert memory.delete_all(user_id="ben", run_id="evening").ids == ("run_id=evening",)
+    assert memory.delete_all(user_id="ben").ids == ("user_id=ben", f"run_id={CANARY} night", "run_id=morning")
+    assert places_with_the_canary(memory) == []
+    assert {event.scope.user_id for event in memory.history()} >= {"other"}
+    assert memory.history(user_id="ben") == []
+    assert memory.repair().found == ()
+
+
+def test_the_last_run_of_a_user_takes_the_user_with_it(memory: Memory) -> None:
+    memory.remember("Ana likes tea.", user_id=CANARY, run_id="r1")
+    memory.set_ttl(90, user_id=CANARY, run_id="r2")
+    assert memory.delete_all(user_id=CANARY, run_id="r1").ids == ("run_id=r1",)
+    memory.remember("Ana likes tea.", user_id=CANARY, run_id="r1")
+    memory.set_ttl(None, user_id=CANARY, run_id="r2")
+    assert memory.delete_all(user_id=CANARY, run_id="r1").ids == (f"user_id={CANARY}", "run_id=r1")
+    assert places_with_the_canary(memory) == []
+    receipt = memory.delete_all(everything=True)
+    assert receipt.ids == ("user_id=other", "run_id=r2")  # and not what stands in the place of those that are gone
+
+
+def test_a_reset_empties_a_scope_or_everything(memory: Memory) -> None:
+    memory.remember("Ana likes tea.", user_id="u")
+    assert len(memory.reset(user_id="u").facts) == 1
+    with pytest.raises(InvalidInputError):
+        memory.reset()
+    memory.remember("Ana likes tea.", user_id="u")
+    assert len(memory.scope(user_id="u").reset().facts) == 1
+    assert len(memory.reset(everything=True).facts) == 40
+    assert memory.history() != []
+
+
+# By a query.
+
+
+def test_a_query_deletes_what_says_all_of_its_words(memory: Memory) -> None:
+    memory.add("Clara works at Feedzai.", user_id="u")
+    memory.remember(["Clara likes tea.", "Clara and Ana like tea."], user_id="u")
+    assert memory.delete_query("Feedzai nonsense", user_id="u").facts == ()
+    assert memory.delete_query("nonsense", user_id="u").facts == memory.delete_query("!?", user_id="u").facts == ()
+    assert memory.delete_query("Clara likes tea", user_id="other").facts == ()
+    assert memory.delete_query("Clara likes tea", user_id="nobody").facts == ()
+    # Forms of a word are one, and "the" does not count.
+    receipt = memory.delete_query("the tea that Clara likes", user_id="u")
+    assert (len(receipt.facts), receipt.clean) == (2, True)
+    receipt = memory.delete_query("Feedzai", user_id="u")
+    assert (len(receipt.facts), len(receipt.messages)) == (1, 1)
+    assert len(memory.get_all(user_id="u")) == 0
+
+
+def test_a_preview_says_what_a_query_takes_and_by_which_words(memory: Memory) -> None:
+    ids = [memory.remember(text, user_id="u").facts[0].id for text in ("Ana likes tea.", "Ana likes rum.")]
+    preview = memory.preview_delete_query("Ana tea Porto Faro", user_id="u", floor=0.5)
+    matching = preview.matching
+    assert matching is not None
+    assert [(each.id, each.words, each.share) for each in matching.matched] == [(ids[0], ("Ana", "tea"), 0.5)]
+    assert [(each.id, each.words, each.share) for each in matching.below] == [(ids[1], ("Ana",), 0.25)]
+    assert [fact.id for fact in preview.facts] == [ids[0]]
+    assert memory.preview_delete(ids[0]).matching is None
+    assert len(memory.get_all(user_id="u")) == 2
+    assert len(memory.delete_query("Ana tea Porto Faro", user_id="u", floor=0).facts) == 2
+
+
+def test_a_query_takes_no_more_than_its_limit_and_says_so(memory: Memory) -> None:
+    memory.remember([f"Ana likes tea number {n}." for n in range(12)], user_id="u")
+    preview = memory.preview_delete_query("tea", user_id="u")
+    assert preview.matching
+    assert (len(preview.matching.matched), preview.matching.more) == (10, 2)
+    receipt = memory.delete_query("tea", user_id="u")
+    assert len(receipt.facts) == 10
+    assert [note for note in receipt.notes if note.startswith("2 more")]
+    assert len(memory.delete_query("tea", user_id="u", limit=1).facts) == 1
+
+
+def test_a_query_takes_every_copy_and_past_facts_but_what_is_put_away_stays(memory: Memory) -> None:
+    for run in ("r1", "r2"):
+        memory.remember("Ana lives in Porto.", user_id="u", run_id=run, observed_at="2020-01-01")
+    old = memory.get_all(user_id="u", run_id="r1")[0].id
+    memory.remember({"text": "Ana lives in Faro.", "replaces": old}, user_id="u", run_id="r1")
+    hidden = memory.remember("Porto is hilly.", user_id="u").facts[0].id
+    memory.archive(hidden)
+    assert len(memory.delete_query("Porto", user_id="u").facts) == 2
+    assert [fact.text for fact in memory.get_all(user_id="u", past=True)] == ["Ana lives in Faro."]
+    assert memory.get(hidden)
+
+
+def test_a_query_takes_messages_too_and_leaves_them_on_demand(memory: Memory) -> None:
+    added = memory.add("Ana likes tea.", user_id="u")
+    said = memory.add("Green tea, please.", user_id="u", extract="never").messages
+    receipt = memory.delete_query("tea", user_id="u", keep_messages=True)
+    assert (len(receipt.facts), receipt.messages) == (1, said)  # the other one is of a fact
+    assert memory.get(added.messages[0])
+
+
+@pytest.mark.parametrize("wrong", [{"floor": 1.5}, {"limit": 0}, {"query": 7}])
+def test_a_query_that_cannot_be_is_refused(memory: Memory, wrong: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInputError, match=next(iter(wrong))):
+        memory.delete_query(**{"query": "tea", "user_id": "u", **wrong})
 
 
 RUNS = int(os.environ.get("MEMLITE_RUNS", "25"))  # 1,000 where the claim is checked

@@ -9,8 +9,9 @@ from pathlib import Path
 import apsw
 import pytest
 
-from memlite import EmbedderMismatchError, InvalidInputError, Memory, ModelError, vectors
+from memlite import EmbedderMismatchError, InvalidInputError, Memory, ModelError, doctor, vectors
 from memlite.db import load_sqlite_vec
+from tests.conftest import Echo
 
 
 class Hashed:
@@ -110,6 +111,46 @@ def test_what_was_stopped_goes_on_where_it_was(path: Path) -> None:
         assert memory.reembed() == 9
         assert again.texts < 200
     assert held(path) == {"serving": ("new", 200), "previous": ("old", 200)}
+
+
+def test_what_was_stopped_is_told_and_can_be_given_up(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMLITE_EMBEDDER", "off")
+    monkeypatch.setenv("MEMLITE_EXTRACTOR", "off")
+    fill(path)
+    new = Hashed("new")
+
+    def stop(texts: Sequence[str]) -> None:
+        if new.texts > 140:
+            raise Stopped
+
+    new.before = stop
+    with Memory(path, embedder=new, extractor=False) as memory:
+        with pytest.raises(ModelError, match="Stopped"):
+            memory.reembed()
+        (told,) = [finding for finding in doctor.examine(path) if finding.name == "reembed"]
+        assert told.ok
+        assert "192 vector(s) of new made, those of old answer meanwhile" in told.detail
+        assert "--rollback" in told.detail
+        assert memory.rollback_reembed() == "old"
+    assert held(path) == {"serving": ("old", 200)}
+    assert [finding for finding in doctor.examine(path) if finding.name == "reembed"] == []
+
+
+def test_what_was_extracted_again_half_way_is_told(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMLITE_EMBEDDER", "off")
+    monkeypatch.setenv("MEMLITE_EXTRACTOR", "off")
+    with Memory(path, embedder=False, extractor=Echo()) as memory:
+        for text in ("Ana likes tea.", "Ben likes rum."):
+            memory.add(text, user_id="u")
+    other = Echo()
+    other.name = "other"
+    with Memory(path, embedder=False, extractor=other) as memory:
+        memory.reextract(limit=1)
+        (told,) = [finding for finding in doctor.examine(path) if finding.name == "reextract"]
+        assert told.ok
+        assert "1 batch(es) extracted again by other 1" in told.detail
+        memory.reextract()
+    assert [finding for finding in doctor.examine(path) if finding.name == "reextract"] == []
 
 
 def test_another_embedder_begins_anew_and_the_first_one_ends_without_effect(path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from datetime import datetime, timezone
 from typing import Any
 
 import pytest
@@ -43,6 +44,43 @@ def test_a_replacement_names_the_fact_that_replaced(memory: Memory) -> None:
     ends = round(new.valid_from.timestamp() * 1000)
     assert (event.action, event.batch) == ("SUPERSEDE", result.batch)
     assert event.after == {"replaced_by": new.id, "valid_to": ends}
+
+
+def test_an_event_tells_the_state_before_and_after(memory: Memory) -> None:
+    fact = memory.remember("Ana lives in Porto.", user_id="u", observed_at="2020-01-01T00:00Z").facts[0]
+    memory.remember("Ana lives in Porto.", user_id="u", observed_at="2019-01-01T00:00Z")
+    memory.archive(fact.id)
+    memory.restore(fact.id)
+    memory.remember({"text": "Ana lives in Lisbon.", "replaces": fact.id}, user_id="u")
+    _, confirmed, archived, restored, replaced = memory.history(fact.id)
+    first, earlier = (round(datetime(year, 1, 1, tzinfo=timezone.utc).timestamp() * 1000) for year in (2020, 2019))
+    shown = {"valid_from": first, "last_confirmed_at": first, "expires_at": None}
+    assert (confirmed.action, confirmed.before) == ("CONFIRM", shown)
+    assert confirmed.after == shown | {"valid_from": earlier, "observed_at": earlier}
+    here = {"live": True, "valid_to": None, "expires_at": None, "archived_at": None}
+    assert archived.before == restored.after == replaced.before == here
+    assert archived.after == restored.before
+    assert archived.after is not None
+    assert (archived.after["live"], archived.after["archived_at"]) == (False, round(archived.at.timestamp() * 1000))
+    assert [event.text for event in memory.history(fact.id)] == ["Ana lives in Porto."] * 5
+
+
+def test_what_a_fact_said_after_an_event_is_told_whatever_came_next(memory: Memory) -> None:
+    fact = memory.remember("Ana likes tea.", user_id="u").facts[0]
+    memory.archive(fact.id)
+    memory.restore(fact.id)
+    memory.update(fact.id, text="Ana likes coffee.")
+    said = [event.text for event in memory.history(fact.id)]
+    assert said == ["Ana likes tea.", "Ana likes tea.", "Ana likes tea.", "Ana likes coffee."]
+
+
+def test_a_deleted_message_leaves_its_id_and_the_time(memory: Memory) -> None:
+    (message,) = memory.add("I like tea.", user_id="u", extract="never").messages
+    memory.delete(message)
+    (event,) = memory.history(message[:10])
+    assert (event.action, event.fact, event.actor, event.scope.user_id) == ("DELETE", message, "caller", "u")
+    assert (event.before, event.after, event.reason, event.text) == (None, None, "", None)
+    assert memory.history(user_id="u") == [event]
 
 
 def test_a_facts_events_come_in_the_order_they_happened(memory: Memory) -> None:
@@ -93,7 +131,17 @@ def test_a_past_text_stays_in_the_file_until_its_fact_is_deleted(memory: Memory)
     assert rows == [("Ana likes tea.", 0)]
 
 
-@pytest.mark.parametrize("arguments", [{}, {"user_id": ""}, {"user_id": "u", "limit": 0}], ids=str)
+def test_without_ids_it_is_of_the_whole_file_or_of_the_handle_a_page_at_a_time(memory: Memory) -> None:
+    ids = [memory.remember(f"Ana has {n} cats.", user_id=user).facts[0].id for n, user in enumerate("uvu", 2)]
+    assert [event.fact for event in memory.history()] == ids[::-1]
+    assert [event.fact for event in memory.scope(user_id="u").history()] == [ids[2], ids[0]]
+    first, second = memory.history(limit=2)
+    assert [event.fact for event in memory.history(before=second.id)] == ids[:1]
+    assert memory.history(before=first.id, user_id="u") == memory.history(ids[0])
+    assert memory.history(before=memory.history(ids[0])[0].id) == []
+
+
+@pytest.mark.parametrize("arguments", [{"before": 0}, {"user_id": ""}, {"user_id": "u", "limit": 0}], ids=str)
 def test_a_history_of_nothing_is_an_error(memory: Memory, arguments: dict[str, Any]) -> None:
     memory.remember("Ana likes tea.", user_id="u")
     with pytest.raises(InvalidInputError):

@@ -200,6 +200,46 @@ def test_what_was_changed_by_hand_stays(path: Path, batches: dict[str, str]) -> 
         assert "Ana likes tea." not in texts(memory)
 
 
+@pytest.mark.parametrize(
+    "made",
+    [
+        pytest.param(["Ana does like tea."], id="the same text"),
+        pytest.param(["Ana likes tea."], id="other words"),
+        pytest.param(["Tea is what Ana drinks.", "Ana likes tea.", "Ana does like tea."], id="in several"),
+    ],
+)
+def test_a_fact_that_was_corrected_by_hand_stays_corrected(
+    path: Path, batches: dict[str, str], made: list[str]
+) -> None:
+    with opened(path, new({**NEW, "I like tea.": made})) as memory:
+        memory.update(ids(memory)["Ana does like tea."], text="Coffee is the favourite drink of the user.")
+        memory.reextract()
+        assert texts(memory) == sorted(
+            ["Coffee is the favourite drink of the user.", *NEW["I live in Porto."], *NEW["My dog is Rex."]]
+        )
+
+
+def test_another_message_from_before_does_not_bring_a_corrected_fact_back(path: Path) -> None:
+    with opened(path, Says("old", {"I like tea.": [TEA]})) as memory:
+        for text in ("I like tea.", "As I said: tea!"):
+            memory.add(said(text), user_id="u")
+        memory.update(ids(memory)[TEA], text=COFFEE)
+    with opened(path, new({"I like tea.": [TEA], "As I said: tea!": [TEA]})) as memory:
+        memory.reextract()
+        assert texts(memory) == [COFFEE]
+
+
+def test_what_is_said_again_after_a_correction_is_learnt(path: Path) -> None:
+    with opened(path, Says("old", {"I like tea.": [TEA]})) as memory:
+        memory.add(said("I like tea."), user_id="u")
+        memory.update(ids(memory)[TEA], text=COFFEE)
+        memory.add(said("I like tea."), user_id="u")
+        assert texts(memory) == [COFFEE, TEA]
+    with opened(path, new({"I like tea.": [TEA]})) as memory:
+        memory.reextract()
+        assert texts(memory) == [COFFEE, TEA]
+
+
 def test_facts_that_were_remembered_stay(path: Path, batches: dict[str, str]) -> None:
     with opened(path, new({})) as memory:
         memory.remember("Ana plays chess.", user_id="u")
@@ -283,6 +323,16 @@ def test_what_stands_beside_a_deleted_fact_stays(path: Path) -> None:
         memory.delete(ids(memory)[TEA], keep_messages=True)
         memory.reextract()
         assert texts(memory) == [COFFEE]
+
+
+def test_what_lost_its_message_stays(path: Path) -> None:
+    old = {"I like tea. I row.": ["Ana likes tea.", "Ana rows."], "My dog is Rex.": ["Ana's dog is Rex."]}
+    with Memory(path, embedder=False, extractor=Says("old", old)) as memory:
+        memory.add([*said("I like tea. I row."), *said("My dog is Rex.")], user_id="u")
+        memory.delete(ids(memory)["Ana likes tea."])  # its message goes with it
+    with opened(path) as memory:
+        memory.reextract()
+        assert texts(memory) == ["Ana rows.", "Ana's dog is Rex.", "Rex is a dog."]
 
 
 @pytest.mark.parametrize("made", [["Ana likes tea.", "Ana does like tea."], ["Ana likes tea and coffee."]])

@@ -105,11 +105,112 @@ def test_a_fact_keeps_what_it_is_given(memory: Memory, key: str, given: Any, kep
         pytest.param("2024-02", ("2024-02-01", "2024-02-29", "month"), id="leap-month"),
         pytest.param("2025-05-10/2025-05-12", ("2025-05-10", "2025-05-12", "day"), id="days"),
         pytest.param("2025-05-11T19:30", ("2025-05-11", "2025-05-11", "day"), id="time-of-day"),
+        pytest.param("summer 2024", ("2024-06-01", "2024-08-31", "season"), id="season"),
+        pytest.param("around 2024-05-10", ("2024-05-10", "2024-05-10", "approximate"), id="approximate"),
     ],
 )
 def test_an_event_date_is_kept_with_its_precision(memory: Memory, event: str, kept: tuple[str, str, str]) -> None:
     found = only(memory, {"text": "Ana flies to Oslo.", "event": event})
     assert (found.event_start, found.event_end, found.event_precision) == kept
+
+
+def test_the_days_that_a_text_names_are_its_event_unless_others_are_given(memory: Memory) -> None:
+    named, given, titled = memory.remember(
+        [
+            "Ana flies to Oslo on 14 June 2025.",
+            {"text": "Ana flew to Rome on 14 June 2025.", "event": "2024"},
+            {"text": "Ana saw Summer in 2019.", "entities": [{"name": "Summer in 2019", "type": "work"}]},
+        ],
+        user_id="u",
+    ).facts
+    assert (named.event_start, named.event_end, named.event_precision) == ("2025-06-14", "2025-06-14", "day")
+    assert (given.event_start, titled.event_start) == ("2024-01-01", None)
+
+
+def test_a_fact_is_true_since_an_event_that_was_before_it_was_said(memory: Memory) -> None:
+    said = {"observed_at": "2025-05-14T10:00:00Z"}
+    moved, state, given = memory.remember(
+        [
+            {"text": "Ana moved to Lisbon in 2025-04.", **said},
+            {"text": "Ana lives in the house built in 1950.", **said},
+            {"text": "Ana met Ben in 2023.", "valid_from": "2024-01-01T00:00:00Z", **said},
+        ],
+        user_id="u",
+    ).facts
+    assert [each.valid_from.date().isoformat() for each in (moved, state, given)] == [
+        "2025-04-01",
+        "2025-05-14",
+        "2024-01-01",
+    ]
+
+
+# What was true for a time.
+
+
+def over(text: str = "Ana worked at Acme.", begins: str = "2018-01-01", ends: str = "2020-01-01") -> dict[str, str]:
+    return {"text": text, "valid_from": f"{begins}T00:00:00Z", "valid_to": f"{ends}T00:00:00Z"}
+
+
+def found(memory: Memory, **when: Any) -> list[str]:
+    return [hit.text for hit in memory.search("Where did Ana work?", user_id="u", include="facts", **when)]
+
+
+def test_a_fact_with_an_end_is_past(embedded: Memory) -> None:
+    stored = only(embedded, over())
+    assert (stored.current, stored.valid_to) == (False, datetime(2020, 1, 1, tzinfo=UTC))
+    assert (embedded.get_all(user_id="u").facts, found(embedded)) == ((), [])
+    assert found(embedded, past=True) == found(embedded, as_of="2019-06-01") == ["Ana worked at Acme."]
+    assert found(embedded, as_of="2020-06-01") == found(embedded, known_at="2999-01-01") == []
+    assert [event.action for event in embedded.history(stored.id)] == ["ADD", "EXPIRE"]
+
+
+def test_a_fact_with_an_end_is_reopened_and_undone_as_others_are(memory: Memory) -> None:
+    result = memory.remember(over(), user_id="u")
+    undone = memory.undo(result.batch)
+    memory.undo(undone.batch)
+    assert not fact(memory, result.facts[0].id).current
+    other = memory.remember({"text": "Ana works at Initech.", "replaces": result.facts[0].id}, user_id="u")
+    memory.undo(other.batch)
+    assert fact(memory, result.facts[0].id).valid_to == datetime(2020, 1, 1, tzinfo=UTC)
+    assert memory.restore(result.facts[0].id).current
+
+
+def test_the_same_fact_may_be_true_now_and_have_been_before(memory: Memory) -> None:
+    now = only(memory, "Ana worked at Acme.")
+    before = only(memory, over())
+    again = memory.remember(over(), user_id="u")
+    assert [each.existing for each in again.skipped] == [before.id]
+    assert fact(memory, now.id).current
+    later = memory.remember({"text": "Ana worked at Acme.", "observed_at": "2019-01-01"}, user_id="u")
+    assert later.skipped[0].existing == now.id
+
+
+def test_an_old_message_does_not_bring_back_what_has_ended(memory: Memory) -> None:
+    before = only(memory, over())
+    again = memory.remember(before.text, user_id="u", observed_at="2019-01-01")
+    assert [(each.reason, each.existing) for each in again.skipped] == [("known, and replaced since", before.id)]
+
+
+def test_what_was_over_before_ends_nothing_that_began_since(memory: Memory) -> None:
+    now = only(memory, {"text": "Ana works at Initech.", "observed_at": "2024-01-01"})
+    before = only(memory, over() | {"replaces": now.id})
+    assert fact(memory, now.id).current
+    assert fact(memory, before.id).valid_to == datetime(2020, 1, 1, tzinfo=UTC)
+    assert [each.id for each in memory.lineage(now.id)] == [now.id, before.id]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        pytest.param({"valid_to": "2999-01-01"}, "expires_at", id="to come"),
+        pytest.param({"valid_to": "2020-01-01"}, "give valid_from", id="before it was said"),
+        pytest.param(over(begins="2021-01-01"), "expected a time after", id="before it began"),
+        pytest.param({"valid_to": "then"}, "valid_to of fact 1", id="no time"),
+    ],
+)
+def test_an_end_that_cannot_be_is_an_error(memory: Memory, given: dict[str, str], message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        memory.remember({"text": "Ana worked at Acme."} | given, user_id="u")
 
 
 def test_the_keyword_values_hold_where_a_fact_does_not_say_its_own(memory: Memory) -> None:
@@ -304,7 +405,6 @@ FULL = {
     "metadata": {"a": 1},
     "by": "Ana",
     "expires_at": "2999-01-01T00:00:00Z",
-    "confidence": 0.5,
     "event": "2025-05",
     "entities": [{"name": "Acme", "type": "organisation"}, {"name": "Oslo", "type": "place"}],
 }
@@ -323,14 +423,77 @@ CHANGES = [
 def test_an_update_changes_what_it_is_given_and_keeps_the_rest(embedded: Memory, changes: dict[str, Any]) -> None:
     before = only(embedded, FULL)
     after = embedded.update(before.id, **changes)
+    anew = {"created_at", "entities", "last_confirmed_at"}
+    anew |= {"event_start", "event_end", "event_precision"} if "text" in changes else set()
     kept = {
         name: (getattr(before, name), getattr(after, name))
         for name in Fact.__slots__
-        if name not in changes and name not in ("created_at", "entities", "last_confirmed_at")
+        if name not in changes and name not in anew
     }
     assert {name: value for name, value in changes.items() if getattr(after, name) != value} == {}
     assert {name: values for name, values in kept.items() if values[0] != values[1]} == {}
     assert after == embedded.get(before.id)
+
+
+VISIT = {"text": "Ana sees the dentist on 2025-05-23.", "observed_at": "2025-05-14", "confidence": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        pytest.param({"text": "Ana sees the dentist on 2025-08-01."}, ("2025-08-01", "2025-08-01", "day"), id="named"),
+        pytest.param({"text": "Ana sees a dentist on 23 May."}, ("2025-05-23", "2025-05-23", "day"), id="stands still"),
+        pytest.param({"text": "Ana sees the dentist soon."}, (None, None, None), id="named no longer"),
+        pytest.param({"event": "2025-06"}, ("2025-06-01", "2025-06-30", "month"), id="given"),
+        pytest.param({"event": None}, (None, None, None), id="taken away"),
+        pytest.param(
+            {"text": "Ana sees the dentist on 2025-08-01.", "event": "around 2025-08-02"},
+            ("2025-08-02", "2025-08-02", "approximate"),
+            id="named and given",
+        ),
+        pytest.param({"kind": "plan"}, ("2025-05-23", "2025-05-23", "day"), id="something else"),
+    ],
+)
+def test_the_event_of_an_update_is_what_its_text_names(
+    memory: Memory, changes: dict[str, Any], expected: tuple[str | None, ...]
+) -> None:
+    before = only(memory, VISIT)
+    after = memory.update(before.id, **changes)
+    assert (after.event_start, after.event_end, after.event_precision) == expected
+    assert after.confidence == (None if "text" in changes else 0.5)
+    event = memory.history(before.id)[-1]
+    assert event.before is not None
+    assert event.after is not None
+    if expected == ("2025-05-23", "2025-05-23", "day"):
+        assert "event" not in event.after
+    else:
+        assert event.before["event"] == ["2025-05-23", "2025-05-23", "day"]
+        assert event.after["event"] == (list(expected) if expected[0] else None)
+
+
+def test_a_text_written_by_hand_has_no_model(learning: Memory) -> None:
+    before = learning.add("Ana likes tea.", user_id="u").facts[0]
+    assert (before.model, before.prompt_version) == ("echo", "1")
+    assert learning.update(before.id, kind="taste").model == "echo"
+    after = learning.update(before.id, text="Ana likes coffee.")
+    assert (after.model, after.prompt_version, after.confidence) == ("", "", None)
+    assert after.sources == before.sources
+
+
+def test_when_it_is_true_from_follows_the_event_of_an_update_unless_it_was_given(memory: Memory) -> None:
+    said = {"text": "Ana moved to Lisbon in 2025-04.", "observed_at": "2025-05-14T10:00:00Z"}
+    moved = only(memory, said)
+    assert memory.update(moved.id, text="Ana moved to Lisbon in 2025-02.").valid_from.date().isoformat() == "2025-02-01"
+    assert memory.update(moved.id, text="Ana moved to Lisbon.").valid_from == moved.observed_at
+    given = only(memory, said | {"valid_from": "2025-03-01T00:00:00Z"})
+    assert memory.update(given.id, text="Ana moved to Lisbon in 2025-01.").valid_from == given.valid_from
+
+
+def test_an_event_of_an_update_that_is_no_date_changes_nothing(memory: Memory) -> None:
+    before = only(memory, VISIT)
+    with pytest.raises(InvalidInputError, match="the update has the event 'soon'"):
+        memory.update(before.id, event="soon")
+    assert memory.get(before.id) == before
 
 
 def test_an_update_keeps_the_entities_the_new_text_still_names(memory: Memory) -> None:

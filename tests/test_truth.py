@@ -50,12 +50,14 @@ class Known:
     id: str
     text: str
     observed: int
-    begins: int
+    first: int  # true from then on, by what it was first learnt from
     batch: str
     said: list[tuple[str, int]] = field(default_factory=list)  # by which batch, when
     vouched: list[int] = field(default_factory=list)  # by hand
     claims: list[Claim] = field(default_factory=list)  # of others to its place
     reopened: int = 0  # number of the step at which it was reopened by hand
+    given: int | None = None  # its end, where that was given; reopened by hand it has none
+    replaced: bool = False  # at any time
     over: bool = False  # its expiry is past
     archived: str = ""  # by hand or by an undo
     kind: str = ""
@@ -79,18 +81,29 @@ class Rules:
         """Nobody says it any more."""
         return not any(self.stands(batch) for batch, _ in fact.said)
 
-    def ends(self, fact: Known, seen: tuple[Known, ...] = ()) -> int | None:
-        """It ends when the first one began that replaced it; behind a hidden one stands what replaced that."""
+    def begins(self, fact: Known) -> int:
+        """What said it before it was learnt counts too, but not before something that it replaced was observed."""
+        barred = max((self.facts[old].observed for new, old in self.links if new == fact.id), default=day(-1))
+        said = [at for batch, at in fact.said if self.stands(batch) and barred < at < fact.observed]
+        return min([fact.first, *said])
+
+    def ends(self, fact: Known) -> int | None:
+        """It ends as it was given, or when the first one began that replaced it."""
+        found = (fact.given, self.replaced_at(fact))
+        return min((max(at, self.begins(fact)) for at in found if at is not None), default=None)
+
+    def replaced_at(self, fact: Known, seen: tuple[Known, ...] = ()) -> int | None:
+        """Behind a hidden one stands what replaced that."""
         found: list[int | None] = []
         for claim in fact.claims:
             if claim.number <= fact.reopened or claim.winner in seen:
                 continue
             if claim.winner.id in self.facts and self.hidden(claim.winner):
-                found.append(self.ends(claim.winner, (*seen, fact)))
+                found.append(self.replaced_at(claim.winner, (*seen, fact)))
             elif self.stands(claim.batch):
-                found.append(claim.ends)
-        known = [max(at, fact.begins) for at in found if at is not None]
-        return min(known, default=None)
+                known_first = claim.winner.id in self.facts and fact.observed <= claim.winner.observed
+                found.append(min(claim.ends, self.begins(claim.winner)) if known_first else claim.ends)
+        return min((at for at in found if at is not None), default=None)
 
     def last_said(self, fact: Known) -> int:
         return max((at for batch, at in fact.said if self.stands(batch)), default=fact.observed)
@@ -113,24 +126,27 @@ class Rules:
     def living(self, text: str) -> Known | None:
         return next((f for f in self.facts.values() if f.text == text and self.counts(f)), None)
 
-    def say(self, id_: str, text: str, at: int, batch: str, over: bool) -> Known:
+    def say(self, id_: str, text: str, at: int, batch: str, over: bool, first: int | None = None) -> Known:
         self.steps += 1
         fact = self.facts.get(id_)
         if fact is None:
-            fact = self.facts[id_] = Known(id_, text, at, at, batch, over=over)
+            fact = self.facts[id_] = Known(id_, text, at, at if first is None else first, batch, over=over)
         fact.said.append((batch, at))
         return fact
 
-    def replace(self, old: Known, new: Known, batch: str) -> None:
+    def replace(self, old: Known, new: Known, batch: str, *, follow: bool = True) -> None:
         if old is new:
             return
-        followers = [] if not self.is_past(old) else [f for f in self.behind(old) if self.counts(f) and f is not new]
+        past = follow and self.is_past(old)
+        followers = [f for f in self.behind(old) if self.counts(f) and f is not new] if past else []
         for each in (old, *followers):
-            loser, winner = (new, each) if self.last_said(new) < self.last_said(each) else (each, new)
-            ends = winner.begins if loser.observed <= winner.observed else self.last_said(winner)
+            over = new.given is not None and new.given <= each.first
+            loser, winner = (new, each) if over or self.last_said(new) < self.last_said(each) else (each, new)
+            ends = winner.first if loser.observed <= winner.observed else self.last_said(winner)
             self.links.add((winner.id, loser.id))
             if not self.hidden(winner):
                 loser.claims.append(Claim(batch, winner, ends, self.steps))
+                loser.replaced = True
 
     def is_past(self, fact: Known) -> bool:
         return self.ends(fact) is not None or bool(fact.archived)
@@ -162,7 +178,7 @@ class Rules:
         elif self.counts(fact):
             return
         else:
-            fact.reopened, fact.over = self.steps, False
+            fact.reopened, fact.over, fact.given = self.steps, False, None
         fact.vouched.append(now)
 
     def delete(self, fact: Known) -> None:
@@ -181,6 +197,7 @@ class Rules:
                 if ends is not None:
                     other = self.facts[winner]
                     self.facts[loser].claims.append(Claim(other.batch, other, ends, self.steps))
+                    self.facts[loser].replaced = True
 
 
 class Truth(RuleBasedStateMachine):
@@ -205,7 +222,9 @@ class Truth(RuleBasedStateMachine):
         facts = list(self.rules.facts.values())
         return facts[number % len(facts)] if facts else None
 
-    def store(self, text: str, at: int, old: Known | None, over: bool, by_message: bool) -> None:
+    def store(
+        self, text: str, at: int, old: Known | None, over: bool, by_message: bool, first: int | None = None
+    ) -> None:
         """A fact that is new, or one that counts and is said again."""
         twin = self.rules.living(text)
         when = moment(at)
@@ -213,10 +232,11 @@ class Truth(RuleBasedStateMachine):
             result = self.memory.add(text, user_id="u", observed_at=when)
         else:
             fact: dict[str, Any] = {"text": text, "expires_at": OVER if over else None}
+            fact |= {} if first is None else {"valid_from": moment(first)}
             result = self.memory.remember(fact | ({"replaces": old.id} if old else {}), user_id="u", observed_at=when)
         assert [fact.id for fact in result.facts] == ([] if twin else [fact.id for fact in result.facts][:1])
         assert [each.existing for each in result.skipped] == ([twin.id] if twin else [])
-        said = self.rules.say(twin.id if twin else result.facts[0].id, text, at, result.batch, over)
+        said = self.rules.say(twin.id if twin else result.facts[0].id, text, at, result.batch, over, first)
         if old:
             self.rules.replace(old, said, result.batch)
         self.batches.append(result.batch)
@@ -234,9 +254,24 @@ class Truth(RuleBasedStateMachine):
         if fact and self.rules.counts(fact):
             self.store(fact.text, day(day_), None, False, by_message)
 
-    @rule(day_=days, number=numbers)
-    def replace(self, day_: int, number: int) -> None:
-        self.store(next(self.texts), day(day_), self.pick(number), False, False)
+    @rule(day_=days, number=numbers, first=st.none() | days)
+    def replace(self, day_: int, number: int, first: int | None) -> None:
+        begins = None if first is None else day(first)
+        self.store(next(self.texts), day(day_), self.pick(number), False, False, begins)
+
+    @rule(day_=days, first=days, length=days, number=st.none() | numbers)
+    def learn_what_is_over(self, day_: int, first: int, length: int, number: int | None) -> None:
+        """With its end, and perhaps in the place of another one."""
+        text, old = next(self.texts), None if number is None else self.pick(number)
+        begins, ends = day(first), day(first + length + 1)
+        given = {"text": text, "valid_from": moment(begins), "valid_to": moment(ends)}
+        given |= {"replaces": old.id} if old else {}
+        result = self.memory.remember(given, user_id="u", observed_at=moment(day(day_)))
+        fact = self.rules.say(result.facts[0].id, text, day(day_), result.batch, False, begins)
+        fact.given = ends
+        if old:
+            self.rules.replace(old, fact, result.batch, follow=False)
+        self.batches.append(result.batch)
 
     @rule(day_=days, number=numbers, other=numbers)
     def say_again_and_replace(self, day_: int, number: int, other: int) -> None:
@@ -303,7 +338,7 @@ class Truth(RuleBasedStateMachine):
     def prune(self, replaced: bool) -> None:
         shown = [fact for fact in self.rules.facts.values() if not fact.archived]
         if replaced:
-            gone = [fact for fact in shown if self.rules.ends(fact) is not None]
+            gone = [fact for fact in shown if fact.replaced and self.rules.ends(fact) is not None]
             pruned = self.memory.prune(replaced_for=timedelta(0), dry_run=False)
         else:
             gone = [fact for fact in shown if fact.over]
@@ -324,7 +359,7 @@ class Truth(RuleBasedStateMachine):
         assert {f.id for f in self.memory.get_all(user_id="u", archived=True)} == {f.id for f in facts if f.archived}
         for fact in facts:
             stored = self.memory.get(fact.id)
-            assert stored.valid_from == moment(fact.begins)
+            assert stored.valid_from == moment(self.rules.begins(fact))
             assert stored.valid_to == (None if (ends := self.rules.ends(fact)) is None else moment(ends))
             assert stored.last_confirmed_at == moment(self.rules.last_confirmed(fact))
         self.known.append((self.now, {id_: (text, self.rules.facts[id_].kind) for id_, text in current.items()}))
@@ -339,7 +374,7 @@ class Truth(RuleBasedStateMachine):
                 fact.text
                 for fact in facts
                 if not (fact.archived or fact.over)
-                and fact.begins <= at < (at + 1 if (ends := self.rules.ends(fact)) is None else ends)
+                and self.rules.begins(fact) <= at < (at + 1 if (ends := self.rules.ends(fact)) is None else ends)
             ]
             hits = self.memory.search("Ana", user_id="u", limit=100, as_of=moment(at), include="facts")
             assert sorted(hit.text for hit in hits) == sorted(true)
@@ -462,6 +497,87 @@ def test_what_was_said_again_since_is_newer(memory: Memory) -> None:
     assert window(memory, oslo) == (2022, 2024)
 
 
+def test_a_change_is_true_since_its_day_and_ends_then_what_it_replaced(memory: Memory) -> None:
+    porto = remember(memory, "Ana lives in Porto.", 2024)
+    said = {"observed_at": "2025-05-14T10:00Z", "replaces": porto}
+    lisbon = memory.remember({"text": "Ana moved to Lisbon in 2025-04.", **said}, user_id="u").facts[0].id
+    assert [str(memory.get(id_).valid_from)[:10] for id_ in (porto, lisbon)] == ["2024-01-01", "2025-04-01"]  # type: ignore[union-attr]
+    assert memory.get(porto).valid_to == memory.get(lisbon).valid_from  # type: ignore[union-attr]
+
+    def true(at: str) -> list[str]:
+        return [hit.text for hit in memory.search("Ana Porto Lisbon", user_id="u", as_of=at, include="facts")]
+
+    assert true("2025-05-05") == ["Ana moved to Lisbon in 2025-04."]
+    assert true("2025-03-05") == ["Ana lives in Porto."]
+
+
+def test_what_was_said_after_a_change_is_true_for_no_time(memory: Memory) -> None:
+    """Its end is never before its beginning."""
+    porto = memory.remember("Ana lives in Porto.", user_id="u", observed_at="2025-05-01T00:00Z").facts[0].id
+    said = {"observed_at": "2025-05-14T10:00Z", "replaces": porto}
+    memory.remember({"text": "Ana moved to Lisbon in 2025-04.", **said}, user_id="u")
+    fact = memory.get(porto)
+    assert isinstance(fact, Fact)
+    assert fact.valid_to == fact.valid_from
+
+
+@pytest.mark.parametrize(
+    ("said", "begins"),
+    [
+        ("Ana moved to Lisbon last month.", "2025-04-01"),
+        ("Ana visited Rome last week.", "2025-05-05"),
+        ("Ana moves to Lisbon next month.", "2025-05-14"),
+        ("Ana is in Rome this week.", "2025-05-14"),
+        ("Ana lives in Lisbon.", "2025-05-14"),
+    ],
+)
+def test_what_is_learnt_is_true_since_an_event_that_is_over(learning: Memory, said: str, begins: str) -> None:
+    (fact,) = learning.add(said, user_id="u", observed_at="2025-05-14T10:00+00:00").facts
+    assert str(fact.valid_from)[:10] == begins
+
+
+def test_what_an_older_message_says_too_was_true_then(learning: Memory) -> None:
+    later = learning.add("Ana drinks tea.", user_id="u", observed_at="2025-06-01T00:00Z")
+    assert learning.search("tea", user_id="u", as_of="2024-06-01", include="facts").hits == ()
+    older = learning.add("Ana drinks tea.", user_id="u", observed_at="2024-01-01T00:00Z")
+    assert [each.existing for each in older.skipped] == [later.facts[0].id]
+    assert len(learning.search("tea", user_id="u", as_of="2024-06-01", include="facts")) == 1
+    undone = learning.undo(older.batch)
+    assert window(learning, later.facts[0].id) == (2025, None)
+    learning.undo(undone.batch)
+    assert window(learning, later.facts[0].id) == (2024, None)
+
+
+def test_what_was_closed_in_between_was_not_true_then(memory: Memory) -> None:
+    first = remember(memory, "Ana lives in Rome.", 2020)
+    oslo = remember(memory, "Ana lives in Oslo.", 2022, replaces=first)
+    again = remember(memory, "Ana lives in Rome.", 2024, replaces=oslo)
+    assert remember(memory, "Ana lives in Rome.", 2021) == again
+    assert [window(memory, id_) for id_ in (first, oslo, again)] == [(2020, 2022), (2022, 2024), (2024, None)]
+    assert remember(memory, "Ana lives in Rome.", 2023) == again
+    assert [window(memory, id_) for id_ in (first, oslo, again)] == [(2020, 2022), (2022, 2023), (2023, None)]
+
+
+def test_what_replaced_a_fact_ends_it_when_an_older_message_says_so(memory: Memory) -> None:
+    rome = remember(memory, "Ana lives in Rome.", 2020)
+    oslo = remember(memory, "Ana lives in Oslo.", 2024, replaces=rome)
+    older = memory.remember("Ana lives in Oslo.", user_id="u", observed_at="2022-01-01")
+    assert [window(memory, id_) for id_ in (rome, oslo)] == [(2020, 2022), (2022, None)]
+    memory.undo(older.batch)
+    assert [window(memory, id_) for id_ in (rome, oslo)] == [(2020, 2024), (2024, None)]
+
+
+def test_what_was_joined_to_a_fact_tells_since_when_it_is_true(memory: Memory) -> None:
+    remember(memory, "Ana likes green tea.", 2020)
+    later = remember(memory, "Ana likes green teas.", 2024)
+    fixed = memory.fix("near-duplicates", user_id="u")
+    (kept,) = memory.get_all(user_id="u")
+    assert window(memory, kept.id) == (2020, None)
+    for batch in fixed.batches:
+        memory.undo(batch)
+    assert window(memory, later) == (2024, None)
+
+
 def test_an_old_message_does_not_bring_back_what_was_replaced_since(learning: Memory) -> None:
     first = learning.add("Ana lives in Rome.", user_id="u", observed_at="2020-01-01")
     remember(learning, "Ana lives in Oslo.", 2022, replaces=first.facts[0].id)
@@ -521,6 +637,29 @@ def test_what_is_undone_ends_nothing_and_hands_on_what_replaces_it(memory: Memor
     remember(memory, "Ana lives in Faro.", 2023, replaces=gone)
     assert current(memory) == ["Ana lives in Bern.", "Ana lives in Faro."]
     assert window(memory, rome) == (2020, 2023)
+
+
+@pytest.mark.parametrize("by", ["said again", "joined"])
+def test_what_stands_again_ends_again_what_it_had_replaced(memory: Memory, by: str) -> None:
+    """Restored by hand after its undo it counts, but nothing says it, until something does."""
+    green = memory.remember("Ana likes green teas.", user_id="u", observed_at="2024-01-01")
+    id_ = green.facts[0].id
+    mate = remember(memory, "Ana drinks mate.", 2022, replaces=id_)
+    memory.undo(green.batch)
+    memory.restore(id_)
+    assert current(memory) == ["Ana drinks mate.", "Ana likes green teas."]
+    if by == "joined":
+        remember(memory, "Ana likes green tea.", 2025)
+        (batch,) = memory.fix("near-duplicates", user_id="u").batches
+    else:
+        batch = memory.remember("Ana likes green teas.", user_id="u", observed_at="2020-01-01").batch
+    assert current(memory) == ["Ana likes green teas."]
+    assert window(memory, mate) == (2022, 2024)
+    undone = memory.undo(batch)
+    assert window(memory, mate) == (2022, None)
+    assert "Ana drinks mate." in current(memory)
+    memory.undo(undone.batch)
+    assert current(memory) == ["Ana likes green teas."]
 
 
 def test_what_was_before_a_time_is_told_as_it_was_known_then(memory: Memory, clock: Clock) -> None:

@@ -380,4 +380,7 @@ def test_the_command_refuses_what_is_no_rule(path: Path, words: list[str]) -> No
 def test_a_deletion_shows_the_rules_that_go(path: Path) -> None:
     run(path, "ttl", "90d", "--user", "ana")
     shown = run(path, "delete", "--all", "--user", "ana", "--dry-run")
-    assert shown.stdout.splitlines() == ["would delete the time to live user_id=ana  kind (any)  90d"]
+    assert shown.stdout.splitlines() == [
+        "would delete the time to live user_id=ana  kind (any)  90d",
+        "would forget user_id=ana",
+    ]

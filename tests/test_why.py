@@ -67,10 +67,12 @@ def test_a_deleted_fact_is_known_to_the_history(memory: Memory) -> None:
     assert "by caller" in why.reason
 
 
-def test_a_deleted_message_leaves_no_id(memory: Memory) -> None:
+def test_a_deleted_message_says_by_whom_and_when(memory: Memory) -> None:
     (id_,) = memory.add("Ana likes tea.", user_id="u").messages
     memory.delete(id_)
-    assert memory.why(id_, "tea", user_id="u").verdict == "not stored"
+    why = memory.why(id_, "tea", user_id="u")
+    assert (why.verdict, why.kind, why.text) == ("deleted", "message", "")
+    assert why.reason.startswith("the message was deleted on")
 
 
 # What is past.

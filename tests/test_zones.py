@@ -164,6 +164,19 @@ def test_a_naive_expiry_is_in_the_time_zone(hours: int) -> None:
         assert [hit.text for hit in memory.search("minute", user_id="u")] == ["Minute 5."]
 
 
+@settings(max_examples=50, deadline=None)
+@given(WALLS, ZONES, st.integers(1, 400))
+@example(datetime(2025, 7, 1, 10), ZoneInfo("Europe/Lisbon"), 167)
+@example(datetime(2025, 7, 1, 10), ZoneInfo("Asia/Beirut"), 93)  # clocks go from 0 to 1
+@example(datetime(2025, 11, 1, 10), ZoneInfo("Asia/Beirut"), 6)  # and from 0 to 23
+def test_what_happened_on_a_day_is_true_since_its_midnight(observed: datetime, zone: tzinfo, days: int) -> None:
+    day = observed.date() - timedelta(days)
+    with Memory(":memory:", timezone=zone, embedder=False, extractor=Echo()) as memory:
+        (learnt,) = memory.add(f"Ana moved on {day}.", user_id="u", observed_at=observed).facts
+        assert learnt.valid_from.date() == day
+        assert learnt.valid_from.hour < 2
+
+
 @pytest.fixture(params=["Pacific/Pago_Pago", "Europe/Berlin", "Pacific/Kiritimati"])
 def machine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[ZoneInfo]:
     """The zone that the machine is set to."""

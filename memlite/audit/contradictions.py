@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import apsw
 
-from memlite import ground, history, lifecycle
+from memlite import ground, history, standing
 from memlite.audit import slots
 from memlite.audit.current import Current
 from memlite.audit.reading import Reading, read
@@ -64,7 +64,7 @@ def find(db: apsw.Connection, current: Sequence[Current]) -> Iterator[Contradict
         older, newer = found.older, found.newer
         if older.id in seen or older.sources & newer.sources or frozenset((older.id, newer.id)) in judged:
             continue
-        if lifecycle.said_last(db, older.id) <= lifecycle.said_last(db, newer.id):
+        if standing.said_last(db, older.id) <= standing.said_last(db, newer.id):
             seen.add(older.id)
             yield found
 

@@ -118,11 +118,17 @@ def _archive(db: apsw.Connection, found: Found, step: NewStep) -> bool:
 
 
 def _hide(db: apsw.Connection, found: Found, step: NewStep) -> bool:
-    """Archive the facts, past ones too, and hide the messages that say a secret."""
-    archived = [lifecycle.archive(db, id_, step()) for id_ in found.facts if _is_visible(db, id_)]
+    """Archive the facts, past ones too, and hide the messages that say a secret.
+
+    It is put right as well where they said another secret, and were hidden for that.
+    """
+    for id_ in found.facts:
+        if _is_visible(db, id_):
+            lifecycle.archive(db, id_, step())
     said = messages.visible_of(db, found.messages)
-    hidden = lifecycle.hide_messages(db, said, step()) if said else []
-    return bool(archived or hidden)
+    if said:
+        lifecycle.hide_messages(db, said, step())
+    return True
 
 
 def _merge(db: apsw.Connection, found: Found, step: NewStep) -> bool:

@@ -28,7 +28,7 @@ _INSTRUCTS = re.compile(
 # A line that `context` wrote, whatever stands before it since: a quotation mark, another bullet, a number.
 _RECALLED = re.compile(
     r"(?:^|(?<=\s))(?:[>|*•·\-–—]+|\d{1,2}[.)])?[>\s*•\-–]*(?P<said>\S[^\n]*?)"
-    r" \(\d{4}-\d\d-\d\d(?:, (?:true until|no longer)[^()]*)?\)"
+    r" \(\d{4}-\d\d-\d\d(?:, (?:true until|no longer)[^()]*)?(?:, before: [^\n]+?)?\)"
 )
 
 
@@ -43,13 +43,14 @@ class Unfounded:
 def sourceless(db: apsw.Connection, sql: str, bindings: Sequence[object]) -> list[tuple[int, str, str]]:
     """Facts of a scope that a model wrote and no message bears out any more: (row id, id, text).
 
-    A caller's own facts have no messages by design, and past facts are not what an answer is made of.
+    A caller's own facts have no messages by design, those whose messages were deleted or pruned on purpose, and past
+    facts are not what an answer is made of.
     """
     return list(
         db.execute(
             f"""
             SELECT f.id, f.uid, f.text FROM facts f JOIN scopes s ON s.id = f.scope_id
-            WHERE {facts.CURRENT} AND f.model <> '' AND {sql} AND NOT EXISTS (
+            WHERE {facts.CURRENT} AND f.model <> '' AND f.unsourced = 0 AND {sql} AND NOT EXISTS (
               SELECT 1 FROM sources r JOIN messages m ON m.id = r.message_id WHERE r.fact_id = f.id)
             ORDER BY f.id
             """,
@@ -150,7 +151,7 @@ def _past_before(db: apsw.Connection, fact: Current) -> bool:
 def _said_before(db: apsw.Connection, fact: Current, hash_: str, condition: str) -> bool:
     rows = db.execute(
         f"""
-        SELECT 1 FROM scopes s JOIN facts f ON f.scope_id = s.id
+        SELECT 1 FROM scopes s CROSS JOIN facts f ON f.scope_id = s.id
         WHERE s.root_id = ? AND f.hash = ? AND f.id < ? AND {condition} LIMIT 1
         """,
         (fact.root, hash_, fact.id),
