@@ -862,7 +862,7 @@ class Memory:
     def _signals(self, query: str, *, user_id: str) -> dict[str, rank.Signals]:
         """What search knows of every candidate message of a query, by the caller's own id: for fitting the ranking."""
         with self._asked(query, self._ids(user_id, None, None), None) as (db, asked):
-            found = search.candidates(db, asked, ("facts", "messages"), search.POOL).signals["message"] if asked else {}
+            found = search.ranking(db, asked, ("facts", "messages"), 10).nominated.signals["message"] if asked else {}
             records = messages.fetch(db, found)
             return {records[id_].caller_id or records[id_].id: signals for id_, signals in found.items()}
 

@@ -365,26 +365,35 @@ def table(rows: Iterable[Sequence[str]]) -> list[str]:
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows]
 
 
-def retrieval_lines(reports: Iterable[Mapping[str, Any]]) -> list[str]:
+def retrieval_lines(reports: Sequence[Mapping[str, Any]]) -> list[str]:
     """How well systems found their evidence, at each level: the totals, then every type of question.
 
-    The first system's row has the name of the type, those of the others stand below it.
+    The first system's row has the name of the type, those of the others stand below it. The last two columns are the
+    shares of the questions with an answer, and of those without, for which something clears the floor.
     """
-    shown = ("any@1", "any@5", "any@10", "frac@10", "all@10", "mrr")
+    shown = {f"{name}@{k}": f"{name}@1" if k == 1 else f"@{k}" for name in ("any", "frac", "all") for k in (1, 5, 10)}
+    shown["mrr"] = "mrr"
     levels: dict[str, list[Mapping[str, Any]]] = {}
     for report in reports:
         levels.setdefault(report["level"], []).append(report)
     lines = []
+    if unknown := next((report["unknown_evidence"] for report in reports), 0):
+        lines += [f"{counted(unknown, 'id')} of evidence left out: no turn has it", ""]
     for beside in levels.values():
-        rows: list[tuple[str, ...]] = [(beside[0]["system"], "n", *shown)]
+        rows: list[tuple[str, ...]] = [(beside[0]["system"], "n", *shown.values(), "returned", "without an answer")]
         for type_ in ("all", *beside[0]["types"]):
             for report in beside:
                 each = report if type_ == "all" else report["types"][type_]
                 name = type_ if report is beside[0] else f"  {report['system']}"
-                figures = (f"{100 * each[part]:.1f}" if each["n"] else "-" for part in shown)
-                rows.append((name, str(each["n"]), *figures))
+                shares = [each.get(part) for part in (*shown, "return_rate")]
+                shares.append(None if each["abstain_rate"] is None else 1 - each["abstain_rate"])
+                rows.append((name, str(each["n"]), *map(_percent, shares)))
         lines += [*map(_cost_line, beside), *table(rows), *map(_certainty_line, beside), ""]
     return lines[:-1]
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{100 * share:.1f}"
 
 
 def _cost_line(report: Mapping[str, Any]) -> str:
@@ -396,11 +405,7 @@ def _cost_line(report: Mapping[str, Any]) -> str:
 
 def _certainty_line(report: Mapping[str, Any]) -> str:
     low, high = report["any@10_interval"]
-    line = f"{report['system']}: any@10 between {100 * low:.1f} and {100 * high:.1f} (95 %)"
-    if report["return_rate"] is None or report["abstain_rate"] is None:
-        return line
-    returned = f"{100 * report['return_rate']:.0f} % of the answerable"
-    return f"{line}; above the floor: {returned}, {100 * (1 - report['abstain_rate']):.0f} % of the others"
+    return f"{report['system']}: any@10 between {100 * low:.1f} and {100 * high:.1f} (95 %)"
 
 
 def passage_lines(reports: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -424,7 +429,7 @@ def comparison_lines(rows: Iterable[Mapping[str, Any]]) -> list[str]:
         low, high = row["interval"]
         change = f"{100 * row['difference']:+.1f} [{100 * low:+.1f}, {100 * high:+.1f}]"
         shares = (f"{100 * row['before']:.1f}", f"{100 * row['after']:.1f}")
-        name = f"{row['level']} {row['measure']}"
+        name = f"{row['level'] or ''} {row['measure']}".strip()
         cells.append((name, str(row["n"]), *shares, change, str(row["won"]), str(row["lost"])))
     return table(cells)
 

@@ -12,7 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 from memlite.bench import baselines, retrieval
-from memlite.bench.retrieval import Found, Haystack, Question, Turn
+from memlite.bench.retrieval import Found
+from memlite.bench.sets import Collected, Haystack, Question, Turn
 from memlite.cli import main
 
 
@@ -129,7 +130,7 @@ def test_the_report_of_passages_counts_everything_returned() -> None:
         Found(other, ["x"], ["1"], tokens=21),
         Found(without, [], [], tokens=2),
     ]
-    made = retrieval.Collected("made", [], [])
+    made = Collected("made", [], [])
     shares = {"any": 0.5, "frac": 0.25, "all": 0.0}
     assert baselines.report(made, answers, "turn") == {"set": "made", "level": "turn", "n": 2, **shares, "tokens": 11}
     assert baselines.report(made, answers, "session")["all"] == 0.5

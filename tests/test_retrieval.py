@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from conftest import Echo
 
-from memlite.bench import retrieval
+from memlite import Memory, output
+from memlite.bench import figures, retrieval, sets
 from memlite.cli import main
 from memlite.errors import InvalidInputError
 
@@ -84,7 +86,7 @@ def locomo(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def test_locomo_is_read_as_published_and_as_lines(locomo: Path) -> None:
-    read = retrieval.read_locomo(locomo)
+    read = sets.read_locomo(locomo)
     (haystack,) = read.haystacks
     assert [turn.id for turn in haystack.turns] == [id_ for id_, _, _ in TALK]
     assert haystack.turns[1].text.endswith("shelter. a photo of a dog")
@@ -94,6 +96,58 @@ def test_locomo_is_read_as_published_and_as_lines(locomo: Path) -> None:
         ("single-hop", ["D1:2"], ["1"]),
         ("multi-hop", ["D2:1", "D2:2"], ["2"]),
     ]
+
+
+@pytest.mark.parametrize(
+    ("evidence", "turns", "unknown"),
+    [
+        pytest.param(["D2:01"], ["D2:1"], 0, id="a zero"),
+        pytest.param(["D1:2; D2:1"], ["D1:2", "D2:1"], 0, id="two in one text"),
+        pytest.param(["D1:2 D1:3,D2:1"], ["D1:2", "D1:3", "D2:1"], 0, id="spaces and commas"),
+        pytest.param("D1:2", ["D1:2"], 0, id="no list"),
+        pytest.param(["D:2:1"], ["D2:1"], 0, id="a colon too many"),
+        pytest.param(["D", "D1:2"], ["D1:2"], 1, id="unfinished"),
+        pytest.param(["D1:2", "D9:9", "D2:40"], ["D1:2"], 2, id="turns that do not exist"),
+        pytest.param(["D1:2-3"], ["D1:2"], 1, id="more behind it"),
+        pytest.param(["D2:1", "D2:01"], ["D2:1"], 0, id="twice"),
+    ],
+)
+@pytest.mark.parametrize("form", ["published", "lines"])
+def test_the_evidence_of_locomo_is_read_as_it_was_meant_and_what_cannot_be_told_is_counted(
+    tmp_path: Path, form: str, evidence: object, turns: list[str], unknown: int
+) -> None:
+    (told,) = published_locomo()
+    told["qa"] = [{"question": "Which?", "evidence": evidence, "category": 4}]
+    told["observation"]["session_1_observation"] = {"Bob": [["Bob did.", evidence]]}
+    path = tmp_path / "locomo10.json"
+    path.write_text(json.dumps([told]), encoding="utf-8")
+    if form == "lines":
+        path = tmp_path
+        turn = {"conv": "c", "speaker": "Ann", "text": "Hello."}
+        said = [{**turn, "id": id_, "session": int(id_[1]), "time": TIMES[id_[:2]]} for id_, _, _ in TALK]
+        write_lines(path / "turns.jsonl", said)
+        asked = {"qid": "q", "conv": "c", "category": 4, "question": "Which?", "evidence": evidence}
+        write_lines(path / "questions.jsonl", [asked])
+        write_lines(
+            path / "facts.jsonl", [{"conv": "c", "fact": "Bob did.", "evidence": evidence, "time": TIMES["D1"]}]
+        )
+    read = sets.read_locomo(path)
+    (question,) = read.questions
+    assert sorted(question.turns) == turns
+    assert question.sessions == {turn[1] for turn in turns}
+    assert read.unknown == unknown
+    assert set(read.haystacks[0].facts[0][1]) >= set(turns)
+    assert (f"{unknown} id" in run("locomo", path, "--no-vectors")) == bool(unknown)
+
+
+def test_a_question_whose_evidence_cannot_be_told_is_left_out(tmp_path: Path) -> None:
+    told = published_locomo()
+    told[0]["qa"] += [{"question": "Which?", "evidence": ["D", "D7:7"], "category": 4}]
+    path = tmp_path / "locomo10.json"
+    path.write_text(json.dumps(told), encoding="utf-8")
+    read = sets.read_locomo(path)
+    assert (len(read.questions), read.unknown) == (2, 2)
+    assert json.loads(run("locomo", path, "--no-vectors", "--json").splitlines()[0])["unknown_evidence"] == 2
 
 
 def published_longmemeval() -> list[dict[str, Any]]:
@@ -148,7 +202,7 @@ def longmemeval(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def test_longmemeval_is_read_from_the_users_side_under_ids_that_tell_nothing(longmemeval: Path) -> None:
-    read = retrieval.read_longmemeval(longmemeval)
+    read = sets.read_longmemeval(longmemeval)
     assert [(turn.id, turn.session, turn.time, turn.text) for turn in read.haystacks[0].turns] == [
         ("0:0", "0", "2023-05-20T02:21:00", "How do I bake bread?"),
         ("1:0", "1", "2023-06-21T08:00:00", "I practise the cello daily."),
@@ -159,13 +213,13 @@ def test_longmemeval_is_read_from_the_users_side_under_ids_that_tell_nothing(lon
 
 
 def found(turns: list[str], right: set[str]) -> retrieval.Found:
-    question = retrieval.Question("q", "h", "t", "?", frozenset(right), frozenset())
+    question = sets.Question("q", "h", "t", "?", frozenset(right), frozenset())
     return retrieval.Found(question, turns)
 
 
 def test_the_figures_of_two_questions() -> None:
     answers = [found(["a", "b", "x"], {"b", "c"}), found(["a"], {"a"}), found(["z"], set())]
-    made = retrieval.figures(answers, "turn")
+    made = figures.figures(answers, "turn")
     assert made.n == 2
     assert made.shares == {
         "any@1": 0.5,
@@ -182,7 +236,7 @@ def test_the_figures_of_two_questions() -> None:
     low, high = made.interval
     assert 0.3 < low < 0.4
     assert high == pytest.approx(1.0)
-    assert retrieval.figures([answers[2]], "turn").n == 0
+    assert figures.figures([answers[2]], "turn").n == 0
 
 
 def run(*arguments: object) -> Any:
@@ -207,13 +261,108 @@ def test_a_run_prints_one_object_a_system_and_level_and_can_be_compared(locomo: 
     assert reports[0]["any@10"] == 1.0
     assert reports[0]["bytes"] > 0
     assert reports[0]["types"].keys() == {"multi-hop", "single-hop"}
+    cuts = {f"{name}@{k}" for name in ("any", "frac", "all") for k in (1, 5, 10)}
+    assert reports[0].keys() >= {*cuts, "mrr", "p50_ms", "p95_ms", "tokens", "return_rate", "abstain_rate"}
+    assert [each["return_rate"] is None for each in reports[:4]] == [False, False, True, True]
     shown = run("locomo", locomo, "--no-vectors", "--gold-facts", "--only", "conv-1", "--out", with_facts)
     assert "multi-hop" in shown
     assert "any@10 between" in shown
     rows = [json.loads(line) for line in run("diff", raw, with_facts, "--json").splitlines()]
-    assert {(row["level"], row["measure"]) for row in rows} >= {("turn", "any@10"), ("session", "all@10")}
+    measures = ("any@1", "any@5", "any@10", "all@5", "all@10", "mrr")
+    assert [(row["level"], row["measure"]) for row in rows] == [
+        *(("turn", name) for name in measures),
+        *(("session", name) for name in measures),
+        (None, "return_rate"),
+    ]
     assert all(row["n"] == 2 for row in rows)
     assert "won" in run("diff", raw, with_facts)
+
+
+def test_the_table_has_any_frac_and_all_at_every_cut_and_how_often_something_is_returned(locomo: Path) -> None:
+    shown = run("locomo", locomo, "--no-vectors").splitlines()
+    for level in ("turns", "sessions"):
+        at = next(number for number, line in enumerate(shown) if f"locomo, {level}:" in line)
+        head, everything, *types = [line.split() for line in shown[at + 1 : at + 5]]
+        cuts = [name for each in ("any", "frac", "all") for name in (f"{each}@1", "@5", "@10")]
+        assert head == ["memlite", "n", *cuts, "mrr", "returned", "without", "an", "answer"]
+        assert len(everything) == 1 + len(head) - 3
+        assert [each[0] for each in types] == ["multi-hop", "single-hop"]
+
+
+def test_with_facts_the_raw_messages_alone_stand_beside(
+    locomo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out.jsonl"
+    reports = [
+        json.loads(line)
+        for line in run("locomo", locomo, "--no-vectors", "--gold-facts", "--json", "--out", out).splitlines()
+    ]
+    assert [each["system"] for each in reports] == ["memlite", "memlite", *["raw messages alone"] * 2]
+    assert reports[2]["bytes"] > 0
+    assert len(figures.outcomes(out)) == 2
+
+    def learning(path: Path, *, extractor: object, **options: Any) -> Memory:
+        return Memory(path, extractor=Echo() if extractor is None else False, **options)
+
+    monkeypatch.setattr(retrieval, "Memory", learning)
+    shown = run("locomo", locomo, "--no-vectors", "--extract")
+    assert "  raw messages alone" in shown
+    assert "what the facts change:" in shown
+    assert "turn any@10" in shown
+
+
+def outcome(
+    qid: str, turns: list[str], *, right: tuple[str, ...] = ("a", "b"), returned: bool = True
+) -> dict[str, Any]:
+    question = sets.Question(qid, "h", "t", "?", frozenset(right), frozenset(turn[0] for turn in right))
+    return figures.line(retrieval.Found(question, turns, [turn[0] for turn in turns], returned=returned, evidence=0.5))
+
+
+def test_two_runs_differ_by_rank_and_by_what_they_return() -> None:
+    one = [outcome("1", ["x", "a"]), outcome("2", ["a", "b"]), outcome("3", [], right=(), returned=True)]
+    other = [outcome("1", ["a", "b"]), outcome("2", ["x"], returned=False), outcome("3", [], right=(), returned=False)]
+    rows = {(row["level"], row["measure"]): row for row in figures.compare(one, other)}
+    shown = {key: (row["n"], row["before"], row["after"], row["won"], row["lost"]) for key, row in rows.items()}
+    assert shown["turn", "any@1"] == (2, 0.5, 0.5, 1, 1)
+    assert shown["turn", "mrr"] == (2, 0.75, 0.5, 1, 1)
+    assert shown["turn", "all@5"] == (2, 0.5, 0.5, 1, 1)
+    assert shown[None, "return_rate"] == (2, 1.0, 0.5, 0, 1)
+    assert shown[None, "abstain_rate"] == (1, 0.0, 1.0, 1, 0)
+
+
+def test_two_runs_without_a_common_question_are_refused_and_a_question_of_one_alone_is_told(tmp_path: Path) -> None:
+    one, other, more = (tmp_path / name for name in ("one", "other", "more"))
+    write_lines(one, [outcome("1", ["a"])])
+    write_lines(other, [outcome("2", ["a"])])
+    write_lines(more, [outcome("1", ["a"]), outcome("2", ["a"])])
+    refused = CliRunner().invoke(main, ["bench", "diff", str(one), str(other)])
+    assert refused.exit_code == 2
+    assert "no question in common: one has '1', the other '2'" in refused.stderr
+    done = CliRunner().invoke(main, ["bench", "diff", str(one), str(more), "--json"])
+    assert done.exit_code == 0
+    assert "1 question of one file only" in done.stderr
+    write_lines(other, [{"qid": "1", "gold_sessions": []}])
+    older = CliRunner().invoke(main, ["bench", "diff", str(other), str(one)])
+    assert (older.exit_code, "expected 'gold_turns'" in older.stderr) == (2, True)
+
+
+def test_a_question_without_an_answer_is_counted_by_its_type() -> None:
+    def of(type_: str, right: set[str], returned: bool) -> retrieval.Found:
+        question = sets.Question("q", "h", type_, "?", frozenset(right), frozenset(right))
+        return retrieval.Found(question, ["a"], ["a"], returned=returned, evidence=0.5)
+
+    answers = [of("adversarial", {"a"}, False), of("temporal", {"a"}, True), of("temporal", set(), False)]
+    answers += [of("abstention", set(), True)]
+    made = figures.report(sets.Collected("made", (), ()), answers, "turn")
+    assert (made["n"], made["return_rate"], made["abstain_rate"]) == (2, 0.5, 0.5)
+    rates = {type_: (each["n"], each["return_rate"], each["abstain_rate"]) for type_, each in made["types"].items()}
+    assert rates == {"abstention": (0, None, 0.0), "adversarial": (1, 0.0, None), "temporal": (1, 1.0, 1.0)}
+    assert [line.split()[0] for line in output.retrieval_lines([{"system": "memlite", **made, "bytes": 0}])[2:6]] == [
+        "all",
+        "abstention",
+        "adversarial",
+        "temporal",
+    ]
 
 
 def test_a_run_with_vectors_keeps_them_beside(locomo: Path, tmp_path: Path, models: Path) -> None:
@@ -245,7 +394,7 @@ def test_a_path_that_is_no_set_is_refused(tmp_path: Path, name: str, content: st
     path = tmp_path / name
     path.mkdir() if content is None else path.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(InvalidInputError, match=message):
-        retrieval.read_locomo(path)
+        sets.read_locomo(path)
 
 
 @pytest.mark.parametrize(
@@ -263,11 +412,14 @@ def test_a_line_that_is_none_is_named(tmp_path: Path, line: str | bytes, message
     (tmp_path / "turns.jsonl").write_bytes(json.dumps(said).encode() + b"\n" + broken)
     (tmp_path / "questions.jsonl").write_text("")
     with pytest.raises(InvalidInputError, match=message):
-        retrieval.read_locomo(tmp_path)
+        sets.read_locomo(tmp_path)
 
 
 def test_an_unknown_haystack_is_refused(locomo: Path, tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="conv-1"):
-        retrieval.part(retrieval.read_locomo(locomo), ["conv-2"])
+        sets.part(sets.read_locomo(locomo), ["conv-2"])
+    with pytest.raises(InvalidInputError, match=r"none\.jsonl cannot be read"):
+        figures.outcomes(tmp_path / "none.jsonl")
+    (tmp_path / "other.jsonl").write_text('{"id": 1}')
     with pytest.raises(InvalidInputError, match="qid"):
-        retrieval.outcomes(tmp_path / "none.jsonl")
+        figures.outcomes(tmp_path / "other.jsonl")

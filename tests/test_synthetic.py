@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
-from memlite.bench import synthetic
+from memlite.bench import figures, sets, synthetic
+from memlite.bench.retrieval import Found
 from memlite.cli import main
 from memlite.embed import Choice
 from memlite.errors import ModelMissingError
@@ -17,7 +19,14 @@ from memlite.errors import ModelMissingError
 
 @pytest.mark.parametrize("embedder", [pytest.param(False, id="words alone"), pytest.param(None, id="with vectors")])
 def test_no_group_of_questions_falls_below_its_floor(embedder: Choice) -> None:
-    found = synthetic.report(synthetic.measure(embedder))
+    outcomes, size = synthetic.measure(embedder)
+    assert size > 0
+    answers = [each.found for each in outcomes]
+    reports = [figures.report(synthetic.collected(answers), answers, level) for level in figures.LEVELS]
+    found = synthetic.report(outcomes)
+    for k in (1, 5):
+        assert {reports[0][f"{name}@{k}"] for name in ("any", "frac", "all")} == {found[f"right@{k}"]}
+    assert reports[1]["any@1"] >= reports[0]["any@1"]
     assert found["vectors"] == (embedder is None)
     assert synthetic.failures(found) == [], json.dumps(found["wrong"], ensure_ascii=False, indent=1)
 
@@ -46,13 +55,22 @@ def test_every_group_has_questions_of_its_own_and_floors_for_what_they_measure()
     assert [text for text, times in Counter(each.text for each in questions).items() if times > 1] == []
     assert synthetic.FLOORS.keys() == {each.group for each in questions}
     for group, floors in synthetic.FLOORS.items():
-        asked = [synthetic.Outcome(each, False, 1, True, True, True, "") for each in questions if each.group == group]
+        asked = [replace(RIGHT, question=each) for each in questions if each.group == group]
         assert len(asked) >= 5
         assert floors.keys() <= {measure for each in asked for measure in each.held()}
 
 
 QUESTION = synthetic.Question("names", "Who?", right=("a",), rivals=("b",), gone=("c",))
-RIGHT = synthetic.Outcome(QUESTION, vectors=True, rank=1, before=True, clean=True, returned=True, first="A")
+RIGHT = synthetic.Outcome(
+    QUESTION,
+    vectors=True,
+    rank=1,
+    before=True,
+    clean=True,
+    returned=True,
+    first="A",
+    found=Found(sets.Question("names: Who?", "tove", "names", "Who?", frozenset("a"), frozenset("r")), "a", "r"),
+)
 
 
 def test_a_missed_floor_is_a_sentence_and_a_wrong_question_is_named() -> None:
@@ -80,10 +98,10 @@ def test_an_embedder_that_is_asked_for_has_to_be_there(monkeypatch: pytest.Monke
 
 
 def test_the_command_prints_the_groups_and_exits_with_1_where_a_floor_is_missed(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     outcomes = [RIGHT]
-    monkeypatch.setattr(synthetic, "measure", lambda embedder, tell: outcomes)
+    monkeypatch.setattr(synthetic, "measure", lambda embedder, tell: (outcomes, 4096))
     done = CliRunner().invoke(main, ["bench", "synthetic"])
     assert (done.exit_code, done.stderr) == (0, "")
     assert [line.split()[:4] for line in done.stdout.splitlines()] == [
@@ -92,7 +110,16 @@ def test_the_command_prints_the_groups_and_exits_with_1_where_a_floor_is_missed(
         ["all", "1", "1", "1"],
     ]
     outcomes.append(replace(RIGHT, rank=9))
-    done = CliRunner().invoke(main, ["bench", "synthetic", "--no-vectors", "--json"])
+    out = tmp_path / "out.jsonl"
+    done = CliRunner().invoke(main, ["bench", "synthetic", "--no-vectors", "--json", "--out", str(out)])
     assert done.exit_code == 1
-    assert json.loads(done.stdout)["groups"]["names"]["right@5"] == 0.5
+    turn, session = map(json.loads, done.stdout.splitlines())
+    assert [(each["set"], each["level"], each["n"], each["bytes"]) for each in (turn, session)] == [
+        ("synthetic", "turn", 2, 4096),
+        ("synthetic", "session", 2, 4096),
+    ]
+    cuts = {f"{name}@{k}" for name in ("any", "frac", "all") for k in (1, 5, 10)}
+    assert turn.keys() & session.keys() >= {*cuts, "mrr", "p50_ms", "p95_ms", "tokens", "abstain_rate", "types"}
+    assert turn["groups"]["names"]["right@5"] == 0.5
+    assert [each["gold_turns"] for each in figures.outcomes(out)] == [["a"], ["a"]]
     assert "names: right@5 is 0.5" in done.stderr

@@ -18,19 +18,9 @@ from typing import Any, cast
 
 import apsw
 
-from memlite.bench.retrieval import (
-    LEVELS,
-    Collected,
-    Found,
-    Haystack,
-    Question,
-    Search,
-    Turn,
-    ask,
-    cached,
-    held,
-    tokens,
-)
+from memlite.bench.figures import LEVELS, held
+from memlite.bench.retrieval import Found, Search, ask, cached, tokens
+from memlite.bench.sets import Collected, Haystack, Question, Turn
 from memlite.db import load_sqlite_vec
 from memlite.embed import normalise, pack
 from memlite.records import Embedder

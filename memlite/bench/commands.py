@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TextIO
@@ -15,7 +15,8 @@ from memlite.commands import Group, answer_errors, example, progress
 from memlite.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from memlite.bench.retrieval import Collected
+    from memlite.bench.retrieval import Found
+    from memlite.bench.sets import Collected
 
 
 @click.group("bench", cls=Group, epilog=example("memlite bench extraction held_out.jsonl --limit 50"))
@@ -58,12 +59,19 @@ def bench_extraction(cases: Path, limit: int | None, bare: bool, others: tuple[P
     click.echo("\n".join(output.table(rows)))
 
 
+_OUT = "Write a JSON line for each question; see `memlite bench diff`."
+
+
 def _retrieval_options(command: Callable[..., None]) -> Callable[..., None]:
     """What the benchmarks of search have in common."""
     options: list[Callable[[Callable[..., None]], Callable[..., None]]] = [
         click.option("--only", metavar="ID", multiple=True, help="Only this haystack; may be given again."),
         click.option("--vectors/--no-vectors", default=True, help="With the installed embedder, or by words alone."),
-        click.option("--extract", is_flag=True, help="Also learn facts with the extractor: seconds a turn."),
+        click.option(
+            "--extract",
+            is_flag=True,
+            help="Also learn facts with the extractor, seconds a turn; measured beside raw messages alone.",
+        ),
         click.option(
             "--cache",
             type=click.Path(path_type=Path),
@@ -87,7 +95,7 @@ def _retrieval_options(command: Callable[..., None]) -> Callable[..., None]:
         click.option(
             "--out",
             type=click.File("w", encoding="utf-8"),
-            help="Write a JSON line for each question; see `memlite bench diff`.",
+            help=_OUT,
         ),
         click.option("--json", "as_json", is_flag=True, help="A JSON object for each system and level."),
         answer_errors,
@@ -99,14 +107,16 @@ def _retrieval_options(command: Callable[..., None]) -> Callable[..., None]:
 
 @bench.command("locomo", epilog=example("memlite bench locomo locomo10.json --baselines"))
 @click.argument("data", metavar="PATH", type=click.Path(path_type=Path))
-@click.option("--gold-facts", is_flag=True, help="Also store the facts that the set gives.")
+@click.option(
+    "--gold-facts", is_flag=True, help="Also store the facts that the set gives; measured beside raw messages alone."
+)
 @_retrieval_options
 def bench_locomo(data: Path, gold_facts: bool, **options: Any) -> None:
     """How well search finds the evidence of LoCoMo's questions.
 
     PATH: locomo10.json, or a folder with turns.jsonl and questions.jsonl (and adversarial.jsonl, facts.jsonl).
     """
-    from memlite.bench.retrieval import read_locomo
+    from memlite.bench.sets import read_locomo
 
     _bench_retrieval(read_locomo(data), gold_facts=gold_facts, **options)
 
@@ -119,23 +129,39 @@ def bench_longmemeval(data: Path, **options: Any) -> None:
 
     PATH: the published json, or a folder with questions.jsonl and sessions.jsonl.gz.
     """
-    from memlite.bench.retrieval import read_longmemeval
+    from memlite.bench.sets import read_longmemeval
 
     _bench_retrieval(read_longmemeval(data), gold_facts=False, **options)
 
 
 @bench.command("synthetic", epilog=example("memlite bench synthetic --no-vectors"))
 @click.option("--vectors/--no-vectors", default=True, help="With the installed embedder, or by words alone.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object, with the questions that it gets wrong.")
+@click.option("--out", type=click.File("w", encoding="utf-8"), help=_OUT)
+@click.option(
+    "--json", "as_json", is_flag=True, help="A JSON object for each level; that of turns has what it gets wrong."
+)
 @answer_errors
-def bench_synthetic(vectors: bool, as_json: bool) -> None:
+def bench_synthetic(vectors: bool, out: TextIO | None, as_json: bool) -> None:
     """How well search does on texts that come with memlite; exit code 1 where a group misses its floor."""
-    from memlite.bench import synthetic
+    from memlite.bench import figures, retrieval, synthetic
 
     tell = progress() or (lambda line: None)
-    found = synthetic.report(synthetic.measure(None if vectors else False, tell))
+    outcomes, size = synthetic.measure(None if vectors else False, tell)
+    found = synthetic.report(outcomes)
+    answers = [each.found for each in outcomes]
+    if out:
+        _write(out, answers)
     if as_json:
-        click.echo(json.dumps(found, ensure_ascii=False))
+        asked = synthetic.collected(answers)
+        embedding = retrieval.embedding_ms(asked) if vectors else None
+        for level in figures.LEVELS:
+            made = {
+                "system": "memlite",
+                **figures.report(asked, answers, level),
+                "bytes": size,
+                "embedding_ms": embedding,
+            }
+            click.echo(json.dumps(found | made if level == "turn" else made, ensure_ascii=False))
     else:
         rows = [("", "n", *synthetic.MEASURES)]
         for name, each in {**found["groups"], "all": found}.items():
@@ -159,42 +185,52 @@ def _bench_retrieval(
     out: TextIO | None,
     as_json: bool,
 ) -> None:
-    from memlite.bench import retrieval
+    from memlite.bench import figures, retrieval, sets
     from memlite.bench.baselines import beside
 
     tell = progress() or (lambda line: None)
     if only:
-        collected = retrieval.part(collected, only)
+        collected = sets.part(collected, only)
     with TemporaryDirectory() as place:
         kept = cache or Path(place) / "vectors.db"  # what memlite's run embeds, the baselines find here
-        answers, size = retrieval.measure(
-            collected,
-            vectors=vectors,
-            extract=extract,
-            gold_facts=gold_facts,
-            cache=kept,
-            reranker=reranker,
-            rewriter=rewriter,
-            tell=tell,
+        models: dict[str, Any] = {"vectors": vectors, "cache": kept, "reranker": reranker, "rewriter": rewriter}
+        systems, sizes = {}, {}
+        systems["memlite"], sizes["memlite"] = retrieval.measure(
+            collected, **models, extract=extract, gold_facts=gold_facts, tell=tell
         )
+        if extract or gold_facts:
+            systems[_RAW], sizes[_RAW] = retrieval.measure(collected, **models, tell=tell)
         others, passages = beside(collected, kept if vectors else None, tell) if baselines else ({}, [])
     if out:
-        out.writelines(json.dumps(retrieval.line(each), ensure_ascii=False) + "\n" for each in answers)
-    systems = {"memlite": answers, **others}
-    costs = {"bytes": size, "embedding_ms": retrieval.embedding_ms(collected) if vectors else None}
+        _write(out, systems["memlite"])
+    embedding = retrieval.embedding_ms(collected) if vectors else None
     reports = [
         {
             "system": name,
-            **retrieval.report(collected, found, level),
-            **(costs if name == "memlite" else {"bytes": None}),
+            **figures.report(collected, found, level),
+            "bytes": sizes.get(name),
+            **({"embedding_ms": embedding} if name == "memlite" else {}),
         }
-        for name, found in systems.items()
-        for level in retrieval.LEVELS
+        for name, found in {**systems, **others}.items()
+        for level in figures.LEVELS
     ]
     if as_json:
         click.echo("\n".join(map(json.dumps, [*reports, *passages])))
-    else:
-        click.echo("\n".join([*output.retrieval_lines(reports), "", *output.passage_lines(passages)]).rstrip())
+        return
+    lines = [*output.retrieval_lines(reports), ""]
+    if _RAW in systems:
+        raw, facts = ([figures.line(each) for each in systems[name]] for name in (_RAW, "memlite"))
+        lines += ["what the facts change:", *output.comparison_lines(figures.compare(raw, facts)), ""]
+    click.echo("\n".join([*lines, *output.passage_lines(passages)]).rstrip())
+
+
+_RAW = "raw messages alone"
+
+
+def _write(out: TextIO, answers: Iterable[Found]) -> None:
+    from memlite.bench.figures import line
+
+    out.writelines(json.dumps(line(each), ensure_ascii=False) + "\n" for each in answers)
 
 
 @bench.command("diff", epilog=example("memlite bench diff before.jsonl after.jsonl"))
@@ -204,9 +240,12 @@ def _bench_retrieval(
 @answer_errors
 def bench_diff(before: Path, after: Path, as_json: bool) -> None:
     """Compare two runs of a benchmark, question by question: the files that --out wrote."""
-    from memlite.bench.retrieval import compare, outcomes
+    from memlite.bench.figures import compare, outcomes
 
-    rows = compare(outcomes(before), outcomes(after))
+    one, other = outcomes(before), outcomes(after)
+    rows = compare(one, other)
+    if alone := len({each["qid"] for each in one} ^ {each["qid"] for each in other}):
+        click.echo(f"{output.counted(alone, 'question')} of one file only, left out", err=True)
     if as_json:
         click.echo("\n".join(map(json.dumps, rows)))
         return

@@ -16,11 +16,15 @@ from __future__ import annotations
 
 import json
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from memlite.bench import sets
+from memlite.bench.cached import Cached
+from memlite.bench.retrieval import Found, tokens
 from memlite.embed import Choice, open_embedder
 from memlite.errors import ModelMissingError
 from memlite.memory import Memory
@@ -74,10 +78,11 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """steps: as they are written in the file, in their order. texts: every text with an id."""
+    """steps: as they are written in the file, in their order. texts: every text with an id. runs: of every text."""
 
     steps: Sequence[Mapping[str, Any]]
     texts: Mapping[str, str]
+    runs: Mapping[str, str]
     questions: Sequence[Question]
 
 
@@ -87,7 +92,7 @@ class Outcome:
 
     vectors: there was an embedder. rank: of the first right hit, from 1; 0 where none came. before: it came, and no
     rival before it. clean: nothing came that is gone. returned: `context` returns something; where there is an answer,
-    the evidence tells. first: the text of the best hit.
+    the evidence tells. first: the text of the best hit. found: the same as the other benchmarks have it.
     """
 
     question: Question
@@ -97,6 +102,7 @@ class Outcome:
     clean: bool
     returned: bool
     first: str
+    found: Found
 
     def held(self) -> dict[str, bool]:
         """The measures that apply to the question, and whether each holds."""
@@ -116,15 +122,16 @@ class Outcome:
 def read() -> Data:
     """The texts and questions that come with memlite."""
     told = json.loads(DATA.read_text(encoding="utf-8"))
+    every = [
+        (each, step)
+        for step in told["steps"]
+        for part in ("messages", "facts", "updates")
+        for each in step.get(part, ())
+    ]
     return Data(
         told["steps"],
-        {
-            each["id"]: each["text"]
-            for step in told["steps"]
-            for part in ("messages", "facts", "updates")
-            for each in step.get(part, ())
-            if "id" in each
-        },
+        {each["id"]: each["text"] for each, _ in every if "id" in each},
+        {each["text"]: step.get("run", "") for each, step in every},
         [
             Question(group, each["ask"], *(tuple(each.get(part, ())) for part in ("right", "rivals", "gone")))
             for group, asked in told["questions"].items()
@@ -136,8 +143,10 @@ def read() -> Data:
 # Measuring
 
 
-def measure(embedder: Choice = None, tell: Callable[[str], None] = lambda line: None) -> list[Outcome]:
-    """Every question asked of a fresh file that holds the texts. embedder: as of Memory; False measures words alone.
+def measure(embedder: Choice = None, tell: Callable[[str], None] = lambda line: None) -> tuple[list[Outcome], int]:
+    """Every question asked of a fresh file that holds the texts; and the file's size in bytes.
+
+    embedder: as of Memory; False measures words alone.
 
     Raises ModelMissingError where the installed one is asked for and there is none.
     """
@@ -147,13 +156,17 @@ def measure(embedder: Choice = None, tell: Callable[[str], None] = lambda line: 
         raise ModelMissingError("no embedder to measure with: `memlite models pull default`, or --no-vectors")
     outcomes = []
     with tempfile.TemporaryDirectory() as place:
-        with Memory(Path(place) / "bench.db", embedder=used or False, extractor=False, timezone="UTC") as memory:
+        path = Path(place) / "bench.db"
+        remembering = None if used is None else Cached(used, Path(place) / "vectors.db")
+        with Memory(path, embedder=remembering or False, extractor=False, timezone="UTC") as memory:
             fill(memory, data)
             tell("the texts are stored")
             for number, question in enumerate(data.questions, 1):
-                outcomes.append(_ask(memory, question, data.texts, vectors=used is not None))
+                if remembering is not None:
+                    remembering.embed([question.text])  # before the clock of its search starts
+                outcomes.append(_ask(memory, question, data, vectors=used is not None))
                 tell(f"{number} of {len(data.questions)} questions")
-    return outcomes
+        return outcomes, path.stat().st_size
 
 
 def fill(memory: Memory, data: Data) -> None:
@@ -186,14 +199,19 @@ def _fact(told: Mapping[str, Any], ids: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _ask(memory: Memory, question: Question, texts: Mapping[str, str], *, vectors: bool) -> Outcome:
+def _ask(memory: Memory, question: Question, data: Data, *, vectors: bool) -> Outcome:
+    texts = data.texts
+    start = time.perf_counter()
     hits = memory.search(question.text, user_id=_USER, limit=_LIMIT)
-    rank = _first(hits, [texts[id_] for id_ in question.right])
+    took = 1000 * (time.perf_counter() - start)
+    right = [texts[id_] for id_ in question.right]
+    rank = _first(hits, right)
     rival = _first(hits, [texts[id_] for id_ in question.rivals])
     every = memory.search(question.text, user_id=_USER, limit=_MOST) if question.gone else ()
     returned = hits.evidence >= hits.floor
     if question.unanswerable:
         returned = bool(memory.context(question.text, user_id=_USER).hits)
+    said = [next((text for text in _said(hit) if text in right), hit.text) for hit in hits]
     return Outcome(
         question,
         vectors,
@@ -202,13 +220,38 @@ def _ask(memory: Memory, question: Question, texts: Mapping[str, str], *, vector
         clean=not _first([*hits, *every], [texts[id_] for id_ in question.gone]),
         returned=returned,
         first=hits[0].text if hits else "",
+        found=Found(
+            sets.Question(
+                f"{question.group}: {question.text}",
+                _USER,
+                question.group,
+                question.text,
+                frozenset(right),
+                frozenset(data.runs[text] for text in right),
+            ),
+            turns=said,
+            sessions=list(dict.fromkeys(data.runs[text] for text in said)),
+            milliseconds=took,
+            tokens=tokens(hit.text for hit in hits),
+            returned=returned,
+            evidence=hits.evidence,
+        ),
     )
+
+
+def collected(answers: Sequence[Found]) -> sets.Collected:
+    """The questions as a set, for the report that all benchmarks have: a turn is a text, a session is its run."""
+    return sets.Collected("synthetic", (), [each.question for each in answers])
+
+
+def _said(hit: Hit) -> list[str]:
+    """What a hit says, and what it was learnt from."""
+    return [hit.text, *(source.text for source in hit.sources)]
 
 
 def _first(hits: Iterable[Hit], texts: Sequence[str]) -> int:
     """The rank of the first hit that says or was learnt from one of the texts, from 1; 0 where none is."""
-    said = ([hit.text, *(source.text for source in hit.sources)] for hit in hits)
-    return next((rank for rank, each in enumerate(said, 1) if not set(texts).isdisjoint(each)), 0)
+    return next((rank for rank, hit in enumerate(hits, 1) if not set(texts).isdisjoint(_said(hit))), 0)
 
 
 # Figures
