@@ -351,7 +351,9 @@ def _searched(
 @_command('memlite search "who is allergic?" --user ana --explain')
 @click.argument("query")
 @_search_options
-@click.option("--explain", is_flag=True, help="Show why each hit was chosen.")
+@click.option(
+    "--explain", is_flag=True, help="Show why each hit was chosen, every part with its weight, and the floor."
+)
 @_scope_options
 @_output_options
 @_db_option
@@ -369,7 +371,7 @@ def search(
             explain=explain or as_json or nl,
         )
     _notes(hits.notes)
-    _print(list(hits), hits, lambda: [line for hit in hits for line in output.hit_lines(hit)], as_json, nl)
+    _print(list(hits), hits, lambda: output.search_lines(hits), as_json, nl)
     if not hits and not as_json and not nl:
         _nothing(memory.path, "hits", _scope(user_id, agent_id, run_id))
 

@@ -1,4 +1,4 @@
-"""Turning texts into vectors: the only file that runs embedding models.
+"""Turning texts into vectors, or comparing two: the only file that runs embedding models.
 
 Both runtimes see at most 256 tokens at a time. A longer text is cut into chunks by the same code and its
 vector is the mean of theirs, so one model gives the same vectors through llama.cpp and sentence-transformers.
@@ -27,6 +27,7 @@ from memlite.errors import InvalidInputError, ModelError, ModelMissingError
 from memlite.records import Embedder
 
 WINDOW = 256  # tokens, those that the model adds at the ends included
+WINDOW_OF_PAIR = 512  # of a query and a text together, as a reranker reads them
 SENTENCE_PREFIX = "sentence-transformers/"
 
 Choice = str | Path | Embedder | bool | None  # what a caller may name as the embedder
@@ -172,15 +173,17 @@ def _clean(text: str) -> str:
 # llama.cpp
 
 
-class GGUFEmbedder:
-    """An embedder that is one GGUF file, run by llama.cpp on the CPU.
+class GGUFModel:
+    """A GGUF file that reads texts, run by llama.cpp on the CPU.
 
-    The file is read at the first embedding. Any thread may embed; they take turns. A forked child loads the
+    The file is read when it is first used. Any thread may use it; they take turns. A forked child loads the
     model again, with one thread: the pool of the parent's threads did not survive the fork.
 
     n_threads: leave one core free. llama.cpp's threads spin, so on a busy machine two of them made a 7 ms
     embedding take 200 ms.
     """
+
+    ranks = False  # whether it compares two texts instead of embedding one
 
     def __init__(self, path: str | Path, *, n_threads: int = 1) -> None:
         if n_threads < 1:
@@ -190,6 +193,29 @@ class GGUFEmbedder:
         self._lock = threading.Lock()
         self._model: _LoadedModel | None = None
         _living.add(self)
+
+    def close(self) -> None:
+        """Free the model; the next use loads it again."""
+        with self._lock:
+            if self._model:
+                self._model.free()
+                self._model = None
+
+    def _loaded(self) -> _LoadedModel:
+        if self._model is None:
+            self._model = _LoadedModel(self.path, self.n_threads, ranks=self.ranks)
+        return self._model
+
+    def _after_fork(self) -> None:
+        self._lock = threading.Lock()  # a thread of the parent may have held it
+        if self._model:
+            self._model.leave()
+            self._model = None
+            self.n_threads = 1
+
+
+class GGUFEmbedder(GGUFModel):
+    """An embedder that is one GGUF file."""
 
     @functools.cached_property
     def name(self) -> str:
@@ -211,27 +237,8 @@ class GGUFEmbedder:
             model = self._loaded()
             return _embed(texts, model.count, model.limit, model.run)
 
-    def close(self) -> None:
-        """Free the model; the next embedding loads it again."""
-        with self._lock:
-            if self._model:
-                self._model.free()
-                self._model = None
 
-    def _loaded(self) -> _LoadedModel:
-        if self._model is None:
-            self._model = _LoadedModel(self.path, self.n_threads)
-        return self._model
-
-    def _after_fork(self) -> None:
-        self._lock = threading.Lock()  # a thread of the parent may have held it
-        if self._model:
-            self._model.leave()
-            self._model = None
-            self.n_threads = 1
-
-
-_living: weakref.WeakSet[GGUFEmbedder | SentenceEmbedder] = weakref.WeakSet()
+_living: weakref.WeakSet[GGUFModel | SentenceEmbedder] = weakref.WeakSet()
 
 
 def _after_fork() -> None:
@@ -258,12 +265,14 @@ class _LoadedModel:
     FLASH_FROM = 64  # tokens
     SEQUENCES = 32  # texts in one run
 
-    def __init__(self, path: Path, n_threads: int) -> None:
+    def __init__(self, path: Path, n_threads: int, *, ranks: bool = False) -> None:
         self._api = api = models.llama()
         about = models.metadata(path) if path.is_file() else {}
         pooling = about.get(f"{about.get('general.architecture')}.pooling_type")
-        if pooling == api.LLAMA_POOLING_TYPE_RANK:
+        if pooling == api.LLAMA_POOLING_TYPE_RANK and not ranks:
             raise ModelError(f"{path} is a reranker: it compares two texts and gives no vectors; give an embedder")
+        if ranks and path.is_file() and pooling != api.LLAMA_POOLING_TYPE_RANK:
+            raise ModelError(f"{path} is no reranker: it does not compare two texts; give one that is")
         self._path = path
         self._model = models.load(path)
         self._contexts: dict[bool, Any] = {}
@@ -271,11 +280,14 @@ class _LoadedModel:
         self.free = weakref.finalize(self, _free, api, self._model, self._contexts, self._batches, os.getpid())
         self.free.atexit = False  # the system takes it back, and faster
 
-        self.dimension: int = api.llama_model_n_embd(self._model)
+        self.dimension: int = (api.llama_model_n_cls_out if ranks else api.llama_model_n_embd)(self._model)
         self._vocabulary = api.llama_model_get_vocab(self._model)
         self._strips = self._strips_accents()
-        self._window = min(WINDOW, api.llama_model_n_ctx_train(self._model) or WINDOW)
+        window = WINDOW_OF_PAIR if ranks else WINDOW
+        self._window = min(window, api.llama_model_n_ctx_train(self._model) or window)
         self.limit = self._window - len(self._tokens("", True))
+        if ranks:
+            self._check_ranks()
         for flash in (False, True):
             self._contexts[flash] = self._context(flash, pooling, n_threads)
         self._batch = api.llama_batch_init(self._window, 0, 1)
@@ -287,18 +299,51 @@ class _LoadedModel:
 
     def run(self, texts: list[str]) -> list[array[float]]:
         """One vector of length 1 for each text; each must fit into the window."""
-        vectors: list[array[float]] = []
-        for group in self._groups([self._tokens(text, True) for text in texts]):
-            if sum(map(len, group)) >= self.FLASH_FROM:
-                vectors += self._run(True, group)
-            else:
-                for tokens in group:
-                    vectors += self._run(False, [tokens])
-        return vectors
+        return [normalise(vector) for vector in self._run_all([self._tokens(text, True) for text in texts])]
+
+    def compare(self, query: str, texts: Sequence[str]) -> list[float]:
+        """The logit of each text's answering the query; of what is too long for the window the beginning is read."""
+        found = [score for (score,) in self._run_all([self._pair(query, text) for text in texts])]
+        if not all(map(math.isfinite, found)):
+            raise ModelError(f"{self._path} gave numbers that are not finite; the file is broken: fetch it again")
+        return found
 
     def leave(self) -> None:
         """Forget the model without freeing it: in a forked child its threads and locks are not there."""
         self.free.detach()
+
+    def _check_ranks(self) -> None:
+        """Refuse rerankers that llama.cpp would read otherwise than they were trained."""
+        if self.dimension != 1 or len(self._tokens("", True)) < 2:
+            raise ModelError(
+                f"{self._path} wants a prompt, which memlite does not write for a reranker, or gives "
+                f"{self.dimension} scores; give one of the BERT or XLM-RoBERTa family with one score"
+            )
+        if self._is_wordpiece() and self._said("tokenizer.ggml.token_type_count") not in ("", "1"):
+            raise ModelError(
+                f"{self._path} tells query and text apart by segments, which llama.cpp leaves out; give the folder of "
+                "the sentence-transformers model, or a reranker without segments, as of the XLM-RoBERTa family"
+            )
+
+    def _pair(self, query: str, text: str) -> list[int]:
+        """The tokens of two texts as the model was trained to read them: with an end behind each, or two between."""
+        begin, *asked, end = self._tokens(query, True)
+        asked = asked[: self._window // 2]
+        between = [end]
+        if not self._is_wordpiece() and self._api.llama_vocab_get_add_sep(self._vocabulary):
+            between.append(self._api.llama_vocab_sep(self._vocabulary))
+        room = self._window - len(asked) - len(between) - 2
+        return [begin, *asked, *between, *self._tokens(text, False)[:room], end]
+
+    def _run_all(self, texts: list[list[int]]) -> list[list[float]]:
+        found: list[list[float]] = []
+        for group in self._groups(texts):
+            if sum(map(len, group)) >= self.FLASH_FROM:
+                found += self._run(True, group)
+            else:
+                for tokens in group:
+                    found += self._run(False, [tokens])
+        return found
 
     def _groups(self, texts: list[list[int]]) -> Iterable[list[list[int]]]:
         group: list[list[int]] = []
@@ -311,7 +356,7 @@ class _LoadedModel:
             size += len(tokens)
         yield group
 
-    def _run(self, flash: bool, group: list[list[int]]) -> list[array[float]]:
+    def _run(self, flash: bool, group: list[list[int]]) -> list[list[float]]:
         api, batch, context = self._api, self._batch, self._contexts[flash]
         filled = 0
         for sequence, tokens in enumerate(group):
@@ -329,13 +374,13 @@ class _LoadedModel:
         code = api.llama_decode(context, batch)
         if code != 0:
             raise ModelError(f"llama.cpp could not run {self._path} on {filled} tokens (llama_decode returned {code})")
-        vectors = []
+        found = []
         for sequence in range(len(group)):
             pointer = api.llama_get_embeddings_seq(context, sequence)
             if not pointer:
                 raise ModelError(f"{self._path} gives no vectors: it is not an embedder; give one that is")
-            vectors.append(normalise(pointer[: self.dimension]))
-        return vectors
+            found.append(pointer[: self.dimension])
+        return found
 
     def _tokens(self, text: str, with_ends: bool) -> list[int]:
         if self._strips:
@@ -354,10 +399,13 @@ class _LoadedModel:
 
     def _strips_accents(self) -> bool:
         """Whether the vocabulary is WordPiece without accents, as the BERT family's mostly is."""
-        if self._api.llama_vocab_type(self._vocabulary) != self._api.LLAMA_VOCAB_TYPE_WPM:
+        if not self._is_wordpiece():
             return False
         by_llama_cpp = self._said("tokenizer.ggml.normalizer.strip_accents") != "false"
         return by_llama_cpp or self._said(models.STRIPPED_BY_MEMLITE) == "true"
+
+    def _is_wordpiece(self) -> bool:
+        return bool(self._api.llama_vocab_type(self._vocabulary) == self._api.LLAMA_VOCAB_TYPE_WPM)
 
     def _said(self, key: str) -> str:
         """A short value of the file's metadata, "" where there is none."""

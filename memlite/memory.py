@@ -104,6 +104,7 @@ _SWITCHED_OFF = (
     "`memlite work` learns from what is queued"
 )
 HIDDEN = ", and hidden, for its add was undone, or by a fix of an audit; `memlite undo` of that brings it back"
+_END = 1000  # characters; two such ends are more than the 256 tokens that the default embedder reads at a time
 _RERANKED = "the reranker orders the hits by its own scores; half_life told only which of them it reads"
 _EXTRACT = ("now", "later", "never")
 _NO_VECTORS = "this file has no vectors yet, so nothing is found by meaning; `memlite work` makes them"
@@ -115,11 +116,11 @@ class Memory:
     path: the file, made if it is missing; by default `memory.db` in the platform's data folder, ":memory:" for
     none. embedder: a GGUF file, "sentence-transformers/NAME", an object with `embed`, None for the one that
     `memlite models` shows, False for none. extractor: likewise a GGUF chat model. reranker: the folder of a
-    sentence-transformers cross-encoder, or an object with `scores`, that orders the best hits of a search; None for
-    none. rewriter: a GGUF chat model, or an object with `rewrite`, that adds words to every query; None for none.
-    timezone: of naive times, an IANA name or a tzinfo; by default the machine's. n_threads: for all models.
-    lease_seconds: how long a worker may take for one batch before another may try. min_confidence: 0 to 1, the mean
-    probability of a fact's words below which it is skipped; 0 keeps all.
+    sentence-transformers cross-encoder, a GGUF reranker, or an object with `scores`, that orders the best hits of a
+    search; None for none. rewriter: a GGUF chat model, or an object with `rewrite`, that adds words to every query;
+    None for none. timezone: of naive times, an IANA name or a tzinfo; by default the machine's. n_threads: for all
+    models. lease_seconds: how long a worker may take for one batch before another may try. min_confidence: 0 to 1, the
+    mean probability of a fact's words below which it is skipped; 0 keeps all.
 
     Usable from any thread and after a fork. Raises FileError where the file cannot be used and ModelError
     where a model that was asked for cannot.
@@ -142,7 +143,7 @@ class Memory:
         self._lease_ms = arguments.milliseconds("lease_seconds", lease_seconds)
         self._min_confidence = arguments.probability("min_confidence", min_confidence)
         n_threads = arguments.threads(n_threads)
-        self._reranker = rerank.open_reranker(reranker)
+        self._reranker = rerank.open_reranker(reranker, n_threads=n_threads)
         self._rewriter = rewrite.open_rewriter(rewriter, n_threads=n_threads)
         self._database = Database(path if path is not None else default_path())
         try:
@@ -772,22 +773,41 @@ class Memory:
         time zone of this Memory. known_at: what memlite took for true at this instant, in the words that it had then;
         what was archived or deleted since is not shown.
         half_life: a timedelta or days in which the odds of a hit halve since it was last said, at most five times (see
-        `rank.HALVINGS`); a text that is the query scores 1 all the same. As of another time it is the age that it had
-        then. Raises InvalidInputError.
+        `rank.HALVINGS`). As of another time it is the age that it had then.
+        A text that is the query comes first with a score of 1, or in its place a fact that was learnt from it. Of a
+        long query the first 20,000 characters are read for words, at most 64 of them, and the first and the last
+        thousand for what it means. Raises InvalidInputError.
         """
         kinds = arguments.included(include)
         count = arguments.count("limit", limit)
         when: dict[str, Any] = {"past": past, "as_of": as_of, "known_at": known_at, "half_life": half_life}
-        with self._asked(query, self._ids(user_id, agent_id, run_id), filters, **when) as (db, asked):
+        return self._search(query, self._ids(user_id, agent_id, run_id), filters, kinds, count, explain=explain, **when)
+
+    def _search(
+        self,
+        query: str,
+        scope: Scope,
+        filters: Mapping[str, Any] | None,
+        kinds: Collection[str],
+        count: int,
+        *,
+        explain: bool = False,
+        precise: bool = False,
+        **when: Any,
+    ) -> Hits:
+        """The answer to a search whose arguments are checked. precise: without hits that are hardly worth a line."""
+        with self._asked(query, scope, filters, **when) as (db, asked):
             if asked is None:
                 return Hits((), self._notes(False))
             most = max(count, rerank.POOL) if self._reranker else count
-            found, evidence = search.find(db, asked, kinds, most, explain)
-            floor = rank.floor(vectors=asked.vector is not None)
+            with_vector = asked.vector is not None
+            share = rank.cut(vectors=with_vector) if precise else 0.0
+            found, evidence = search.find(db, asked, kinds, most, explain=explain, share=share)
+            floor = rank.floor(vectors=with_vector)
         notes = self._notes(False)
         if self._reranker:
-            found = rerank.reranked(self._reranker, query, found)[:count]
-            notes += (_RERANKED,) if half_life is not None else ()
+            found = rerank.reranked(self._reranker, _ends(query), found)[:count]
+            notes += (_RERANKED,) if when.get("half_life") is not None else ()
         return Hits(tuple(found), notes, evidence, floor)
 
     def context(
@@ -806,22 +826,18 @@ class Memory:
         """The best hits of a query as lines for a prompt, and nothing where nothing answers it.
 
         Each line is a fact or message with its day; behind a fact, if there is room, the one that it replaced ("before:
-        ..."; not with replaced=False) and what was said, if nothing of that was put away. max_tokens: at most so many,
-        1 to 1,000,000, by an estimate that counts high. floor: the evidence asked for, in [0, 1], instead of the fitted
-        one; 0 returns whatever was found. half_life: as in `search`; it orders the lines, and what is old clears the
-        floor as well. What is remembered is data: show it to a model as such, not as instructions. Raises
-        InvalidInputError.
+        ...", where that has no line of its own; not with replaced=False) and what was said, if nothing of that was put
+        away. Hits that score next to nothing beside the best one are left out (below `rank.cut`, which keeps 99 % of
+        the right ones). max_tokens: at most so many, 1 to 1,000,000, by an estimate that counts high in any script.
+        floor: the evidence asked for, in [0, 1], instead of the fitted one; 0 returns whatever was found. half_life: as
+        in `search`; it orders the lines, and what is old clears the floor and the cut as well. What is remembered is
+        data: show it to a model as such, not as instructions. Raises InvalidInputError.
         """
         room = arguments.count("max_tokens", max_tokens, arguments.MOST_TOKENS)
         least = None if floor is None else arguments.probability("floor", floor)
-        hits = self.search(
-            query,
-            user_id=user_id,
-            agent_id=agent_id,
-            run_id=run_id,
-            limit=context.MOST_HITS,
-            filters=filters,
-            half_life=half_life,
+        scope = self._ids(user_id, agent_id, run_id)
+        hits = self._search(
+            query, scope, filters, tuple(search.LANES), context.MOST_HITS, precise=least != 0, half_life=half_life
         )
         least = hits.floor if least is None else least
         lines, shown = context.pack(hits if hits.evidence >= least else (), room, replaced=replaced)
@@ -897,7 +913,7 @@ class Memory:
         more = rewrite.more_words(self._rewriter, query) if self._rewriter and query.strip() else ""
         wide = read_query(f"{query}\n{more}") if more else read
         asks = query.strip() and (writes or self._semantic.begun())
-        embedded = self._semantic.embed([wide.text]) if asks else None
+        embedded = self._semantic.embed([_ends(wide.text)]) if asks else None
         with self._database.read() as db:
             reach, entity_reach = scopes.reach(db, scope), scopes.reach_of_entities(db, scope)
             if reach is None or entity_reach is None:
@@ -1304,6 +1320,11 @@ def default_path() -> Path:
     from platformdirs import user_data_path  # here, for most callers name a file
 
     return user_data_path("memlite", appauthor=False) / "memory.db"
+
+
+def _ends(query: str) -> str:
+    """What of a query models read, for they take a tenth of a second for every 256 tokens: of a long one both ends."""
+    return query if len(query) <= 2 * _END else f"{query[:_END]}\n{query[-_END:]}"
 
 
 def _is_off(extractor: extract.Choice) -> bool:

@@ -362,6 +362,15 @@ def scopes_of(db: apsw.Connection, ids: Iterable[int]) -> list[tuple[str, int]]:
     return [(uid, scope_id) for uid, scope_id in db.execute(sql, (json.dumps(list(ids)),))]
 
 
+def facts_of(db: apsw.Connection, ids: Sequence[int]) -> list[int]:
+    """The row ids of the facts that were learnt from any of these messages, hidden ones among them."""
+    rows = db.execute(
+        "SELECT DISTINCT fact_id FROM sources WHERE message_id IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(ids)),),
+    )
+    return [id_ for (id_,) in rows]
+
+
 def delete(db: apsw.Connection, ids: str) -> None:
     """Delete messages, their words with them. `ids`: a JSON array of row ids."""
     db.execute("DELETE FROM messages WHERE id IN (SELECT value FROM json_each(?))", (ids,))

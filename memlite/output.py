@@ -22,6 +22,7 @@ from memlite.records import (
     Finding,
     Fixed,
     Hit,
+    Hits,
     Matched,
     Message,
     NamedEntity,
@@ -137,6 +138,14 @@ def added_lines(result: AddResult) -> list[str]:
     return lines
 
 
+def search_lines(hits: Hits) -> list[str]:
+    """The hits, and where they are explained how much they look like an answer, and what `context` asks for."""
+    lines = [line for hit in hits for line in hit_lines(hit)]
+    if hits and hits[0].explain:
+        lines.append(_evidence(hits.evidence, hits.floor))
+    return lines
+
+
 def hit_lines(hit: Hit) -> list[str]:
     """One hit with its score, and under it the fact that it replaced; where it is explained, why it was chosen as well,
     all that it replaced, and the messages behind it.
@@ -145,7 +154,7 @@ def hit_lines(hit: Hit) -> list[str]:
     over = f" ({_over(hit.record)})" if isinstance(hit.record, Fact) and not hit.record.current else ""
     lines = [f"{hit.score:.3f}  {hit.kind:<7}  {short(hit.id)}  {who}{_one_line(hit.text)}{over}"]
     if hit.explain:
-        lines.append(_explained(hit.explain, in_talk=isinstance(hit.record, Message) or bool(hit.sources)))
+        lines += _explained(hit.explain, in_talk=isinstance(hit.record, Message) or bool(hit.sources))
     before, sources = (hit.replaced, hit.sources) if hit.explain else (hit.replaced[:1], ())
     lines += [f"       before: {short(fact.id)}  {_one_line(fact.text)} ({_over(fact)})" for fact in before]
     return lines + [f"       from {message_line(source)}" for source in sources]
@@ -158,9 +167,9 @@ def why_lines(why: Why) -> list[str]:
         lines.append(f"       {why.kind}  {short(why.id)}  {_one_line(why.text)}")
     if why.score is not None and why.explain:
         lines.append(f"       candidate {why.rank} of {why.candidates}, score {why.score:.3f}")
-        lines.append(_explained(why.explain, in_talk=why.kind == "message"))
+        lines += _explained(why.explain, in_talk=why.kind == "message")
     if why.evidence is not None and why.floor is not None:
-        lines.append(f"       evidence that anything answers {why.evidence:.2f}, floor {why.floor:.2f}")
+        lines.append(f"       {_evidence(why.evidence, why.floor)}")
     if why.last and why.last_score is not None and why.last != why.id:
         apart = "; ".join(f"{name} {odds:+.2f}" for name, odds in why.apart.items())
         behind = f", in log-odds: {apart}" if apart else ""
@@ -168,8 +177,12 @@ def why_lines(why: Why) -> list[str]:
     return lines
 
 
-def _explained(explain: Explain, *, in_talk: bool) -> str:
-    """The parts of a score in words. in_talk: something was said around it."""
+def _evidence(evidence: float, floor: float) -> str:
+    return f"evidence that anything answers {evidence:.2f}, floor {floor:.2f}"
+
+
+def _explained(explain: Explain, *, in_talk: bool) -> list[str]:
+    """What a score is made of, in words and as a sum. in_talk: something was said around it."""
     semantic = "off" if explain.semantic is None else f"{explain.semantic:.2f}"
     parts = [f"meaning {semantic}", f"words {explain.keyword:.2f}", f"names {explain.entity:.2f}"]
     if in_talk:
@@ -183,7 +196,21 @@ def _explained(explain: Explain, *, in_talk: bool) -> str:
         parts.append("matched " + ", ".join(explain.words))
     if explain.entities:
         parts.append("about " + ", ".join(explain.entities))
-    return "       " + "; ".join(parts)
+    if explain.rerank is not None:
+        parts.append(f"read again {explain.rerank:.2f}")
+    return ["       " + "; ".join(parts), f"       {_summed(explain)}"]
+
+
+def _summed(explain: Explain) -> str:
+    """The score before any reranker: the values and weights of its parts, the largest first."""
+    if explain.total == 1:
+        return "score 1: it is the query, or stands for what is"
+    odds = {name: value * weight for name, (value, weight) in explain.parts.items() if value}
+    largest = sorted(odds, key=lambda name: -abs(odds[name]))
+    terms = [f"{name} {explain.parts[name][0]:.2f} x {explain.parts[name][1]:.2f}" for name in largest]
+    return f"score {explain.total:.3f}, log-odds {explain.bias + sum(odds.values()):.2f} = " + " + ".join(
+        [f"{explain.bias:.2f}", *terms]
+    )
 
 
 def event_line(event: Event, *, whose: bool = False) -> str:

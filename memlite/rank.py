@@ -37,7 +37,7 @@ _INSTEAD = {"instead": 120.0}
 # What the match of a fact says for its message that a model extracted; a fact that was given counts 1. The weights are
 # fitted on given facts, which stand where people saw something worth knowing.
 EXTRACTED = 0.5
-_NO_PARTS = ("bias", "floor")
+_NO_PARTS = ("bias", "floor", "cut")
 
 
 class Model:
@@ -162,13 +162,23 @@ def match(signals: Signals) -> float:
 
 
 def evidence(signals: Signals, *, vectors: bool) -> float:
-    """The probability that the best candidate, with these signals, answers the query."""
+    """How much the best candidate, with these signals, looks like that of a question that has an answer (see Hits)."""
     return _probability(signals, _EVIDENCE[vectors])
 
 
 def floor(*, vectors: bool) -> float:
     """The evidence below which nothing is returned where precision is asked for."""
-    return (weights.EVIDENCE_WITH_VECTORS if vectors else weights.EVIDENCE_WITHOUT_VECTORS)["floor"]
+    return _evidence_table(vectors)["floor"]
+
+
+def cut(*, vectors: bool) -> float:
+    """The share of the best hit's score below which another is not returned where precision is asked for."""
+    return _evidence_table(vectors)["cut"]
+
+
+def bias(*, vectors: bool) -> float:
+    """The constant of the score, in log-odds."""
+    return _SCORE[vectors].bias
 
 
 def score(signals: Signals, *, vectors: bool) -> float:
@@ -188,10 +198,17 @@ def parts(signals: Signals, *, vectors: bool) -> dict[str, tuple[float, float]]:
     return {name: (getattr(signals, name), weight) for name, weight in _SCORE[vectors].parts.items()}
 
 
+def _evidence_table(vectors: bool) -> Mapping[str, float]:
+    return weights.EVIDENCE_WITH_VECTORS if vectors else weights.EVIDENCE_WITHOUT_VECTORS
+
+
 def _probability(signals: Signals, model: Model) -> float:
-    if signals.same:
-        return 1.0
-    return 1.0 / (1.0 + math.exp(-max(-60.0, min(model.odds(signals), 60.0))))
+    return 1.0 if signals.same else probability(model.odds(signals))
+
+
+def probability(odds: float) -> float:
+    """What log-odds mean, in [0, 1]."""
+    return 1.0 / (1.0 + math.exp(-max(-60.0, min(odds, 60.0))))
 
 
 def has_reason(signals: Signals) -> bool:

@@ -167,8 +167,9 @@ class Explain:
     """Why a hit has its score. The named values are in [0, 1]; `semantic` is None while vectors are off.
 
     words, entities: what of the query was found. parts: every signal by name with its weight in log-odds; their
-    products and a constant, added up, are the log-odds of `total`, which is 1 where the text is the query itself.
-    rerank: the reranker's score, by which hits are ordered where there is one.
+    products and the constant `bias`, added up, are the log-odds of `total`, which is 1 where the text, or that of a
+    message for which a fact stands, is the query itself. rerank: the reranker's score, by which hits are ordered where
+    there is one. evidence, floor: of the whole answer (see Hits).
     """
 
     semantic: float | None
@@ -180,6 +181,9 @@ class Explain:
     entities: tuple[str, ...] = ()
     parts: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     rerank: float | None = None
+    bias: float = 0.0
+    evidence: float = 0.0
+    floor: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,8 +209,10 @@ class Hit:
 class Hits(Sequence[Hit]):
     """The answer to a search, best first. `notes` says what was off while it was made.
 
-    evidence: the probability, in [0, 1], that the best hit answers the query at all. `context` returns nothing below
-    `floor`, which keeps nine of ten questions that have an answer.
+    evidence: in [0, 1], how much the best hit looks like that of a question which is answered here, rather than like
+    that of one asked of somebody else's memory; 0.5 is as much the one as the other. It is not the probability that the
+    hit is right: that is its score. `context` returns nothing below `floor`, which keeps nine of ten questions that
+    have an answer.
     """
 
     hits: tuple[Hit, ...]
@@ -230,8 +236,8 @@ class Hits(Sequence[Hit]):
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What `context` packed for a prompt: a line a hit, `tokens` of them by estimate; empty where nothing clears the
-    floor (see Hits).
+    """What `context` packed for a prompt: a line a hit, `tokens` of them by an estimate that counts high; empty where
+    nothing clears the floor. evidence, floor: see Hits.
     """
 
     text: str
@@ -440,7 +446,7 @@ class Reranker(Protocol):
     @property
     def name(self) -> str: ...
     def scores(self, query: str, texts: Sequence[str]) -> Sequence[float]:
-        """Return one finite number for each text, in order; the more the better, in [0, 1] to be read as a score."""
+        """Return one number in [0, 1] for each text, in order: the score of the hit. Others are a ModelError."""
 
 
 class Rewriter(Protocol):

@@ -21,6 +21,7 @@ POOL = 30  # candidates of each lane
 MOST_ROWS = 2000  # rows that hold a term, up to which they are all read
 BEST = 20  # messages that nominate what stands beside them
 SPEAKING = 30  # messages that speak for their session, however many are nominated for a higher limit
+MOST_SAME = 200  # rows of each kind whose text is the query, that are all candidates ("ok" may be said every day)
 _ENTITY_SIMILARITY = 0.7  # a query this close to an entity's name means that entity
 _WORD = re.compile(r"\w+")
 _NAME_WORDS = 4  # words of the longest entity name looked up in a query
@@ -144,13 +145,22 @@ def asks_for_past(text: str) -> bool:
 
 
 def find(
-    db: apsw.Connection, asked: Asked, include: Collection[str], limit: int, explain: bool
+    db: apsw.Connection, asked: Asked, include: Collection[str], limit: int, *, explain: bool, share: float = 0.0
 ) -> tuple[list[Hit], float]:
-    """The best hits, best first, and how probable it is that one answers: a message only where no returned fact cites
-    it, twins as one.
+    """The best hits, best first, and the evidence that anything answers: a message only where no returned fact cites
+    it, twins as one. share: of the best hit's score, that the others must have.
     """
     found = ranking(db, asked, include, limit)
+    if share:
+        found = replace(found, chosen=worth(found, share, vectors=asked.vector is not None))
     return _hits(db, asked, found, explain), found.evidence
+
+
+def worth(found: Ranking, share: float, *, vectors: bool) -> list[Ranked]:
+    """The hits that score at least a share of the best one, their age left out: what is old is no noise."""
+    scores = [rank.score(replace(r.signals, age=0.0), vectors=vectors) for r in found.chosen]
+    least = share * max(scores, default=0.0)
+    return [r for r, score in zip(found.chosen, scores) if score >= least]
 
 
 def ranking(db: apsw.Connection, asked: Asked, include: Collection[str], limit: int) -> Ranking:
@@ -158,9 +168,6 @@ def ranking(db: apsw.Connection, asked: Asked, include: Collection[str], limit: 
     named = _named_entities(db, asked)
     pool = max(POOL, 2 * limit)
     nominated = candidates(db, asked, include, pool, named)
-    if asked.half_life is not None:
-        for lane in (FACTS, MESSAGES):
-            _grow_old(db, asked, lane, asked.half_life, nominated.signals[lane.kind])
     past = _lift_current(db, asked, nominated.signals["fact"]) if asked.current_first else ()
     ranked = [
         Ranked(kind, id_, rank.score(signals, vectors=asked.vector is not None), signals)
@@ -169,9 +176,17 @@ def ranking(db: apsw.Connection, asked: Asked, include: Collection[str], limit: 
         for id_, signals in found.items()
         if rank.has_reason(signals)
     ]
-    # Facts before messages, current ones before what they replaced, and new before old where the score is the same: the
-    # order never depends on chance.
-    ranked.sort(key=lambda r: (-r.score, r.kind, r.kind == "fact" and r.id in past, -r.id))
+    # Facts before messages, current ones before what they replaced, the query's own text before what stands for it, and
+    # new before old where the score is the same: the order never depends on chance.
+    ranked.sort(
+        key=lambda r: (
+            -r.score,
+            r.kind,
+            r.kind == "fact" and r.id in past,
+            nominated.hashes[r.kind][r.id] != asked.digest,
+            -r.id,
+        )
+    )
     evidence = rank.evidence(ranked[0].signals, vectors=asked.vector is not None) if ranked else 0.0
     chosen, twins = choose(ranked, nominated, limit)
     return Ranking(named, pool, nominated, ranked, chosen, twins, evidence)
@@ -195,18 +210,23 @@ def candidates(
 ) -> Candidates:
     """What every lane nominates, with all signals.
 
-    A fact that says best what its message says stands for that message, and has its signals.
+    A fact that says best what its message says stands for that message, and has its signals: where the message is the
+    query, the fact scores 1 as well.
     """
     hashes: dict[vectors.Kind, dict[int, str]] = {"fact": {}, "message": {}}
-    found = _facts(db, asked, named, pool, hashes["fact"]) if "facts" in include else {}
+    same = _same(db, asked, MESSAGES)
+    found = _facts(db, asked, named, same, pool, hashes["fact"]) if "facts" in include else {}
     within = f"{asked.reach.sql} AND m.archived_at IS NULL"
     cited = messages.of_facts(db, json.dumps(list(found)), within, asked.reach.bindings)
-    told = _messages(db, asked, cited, pool, hashes["message"], nominate="messages" in include)
+    told = _messages(db, asked, cited, same, pool, hashes["message"], nominate="messages" in include)
     best: dict[int, int] = {}  # of each message, the fact learnt from it that matches best
     for fact_id, sources in cited.items():
         for id_ in sources:
             if id_ in told and (id_ not in best or rank.match(found[fact_id]) > rank.match(found[best[id_]])):
                 best[id_] = fact_id
+    if asked.half_life is not None:
+        _grow_old(db, asked, FACTS, asked.half_life, found)
+        _grow_old(db, asked, MESSAGES, asked.half_life, told)
     alone = dict(found)
     extracted = facts.extracted(db, best.values())
     vectors_on = asked.vector is not None
@@ -216,10 +236,11 @@ def candidates(
         signals.fact_semantic, signals.fact_keyword = trust * fact.semantic, trust * fact.keyword
         signals.entity, signals.exact = max(signals.entity, fact.entity), max(signals.exact, fact.exact)
         signals.when = max(signals.when, fact.when)
+        stands = replace(signals, terms=signals.terms | fact.terms, age=min(signals.age, fact.age))
         if not found[fact_id].same and (
-            rank.score(signals, vectors=vectors_on) > rank.score(found[fact_id], vectors=vectors_on)
+            rank.score(stands, vectors=vectors_on) > rank.score(found[fact_id], vectors=vectors_on)
         ):
-            found[fact_id] = replace(signals, terms=signals.terms | fact.terms, same=False)
+            found[fact_id] = stands
     return Candidates({"fact": found, "message": told}, cited, hashes)
 
 
@@ -227,16 +248,19 @@ def _facts(
     db: apsw.Connection,
     asked: Asked,
     named: Sequence[entities.Mentioned],
+    same: Sequence[int],
     pool: int,
     hashes: dict[int, str],
 ) -> dict[int, rank.Signals]:
-    """The facts that vectors, words and entities nominate."""
+    """The facts that vectors, words and entities nominate, and those that are the query, or are learnt from `same`,
+    the messages that are.
+    """
     terms = _terms(db, asked, FACTS)
     if not terms.texts:
         return {}
-    found = {
-        id_: rank.Signals() for id_ in (*by_vector(db, asked, FACTS, pool), *_by_words(db, asked, FACTS, terms, pool))
-    }
+    of_text = (*_same(db, asked, FACTS), *shown(db, asked, FACTS, messages.facts_of(db, same)))
+    matching = (*by_vector(db, asked, FACTS, pool), *_by_words(db, asked, FACTS, terms, pool))
+    found = {id_: rank.Signals() for id_ in (*of_text, *matching)}
     for entity in named:
         for id_ in _by_entity(db, asked, entity.id, pool):
             signals = found.setdefault(id_, rank.Signals())
@@ -261,19 +285,20 @@ def _messages(
     db: apsw.Connection,
     asked: Asked,
     cited: Mapping[int, Sequence[int]],
+    same: Sequence[int],
     pool: int,
     hashes: dict[int, str],
     *,
     nominate: bool,
 ) -> dict[int, rank.Signals]:
-    """The messages behind facts and, where they may be hits, those that vectors and words nominate, and what stands
-    beside the best of them: an answer often has no word of its question.
+    """The messages behind facts and, where they may be hits, those that are the query (`same`), those that vectors and
+    words nominate, and what stands beside the best of them: an answer often has no word of its question.
     """
     terms = _terms(db, asked, MESSAGES)
     sources = {id_ for ids in cited.values() for id_ in ids}
     ids = set(shown(db, asked, MESSAGES, sources))
     if nominate:
-        ids |= {*by_vector(db, asked, MESSAGES, pool), *_by_words(db, asked, MESSAGES, terms, pool)}
+        ids |= {*same, *by_vector(db, asked, MESSAGES, pool), *_by_words(db, asked, MESSAGES, terms, pool)}
     found = {id_: rank.Signals() for id_ in ids}
     _match(db, asked, MESSAGES, terms, found, hashes)
     best = sorted(found, key=lambda id_: (-rank.match(found[id_]), id_))
@@ -420,6 +445,20 @@ def _look_up(db: apsw.Connection, asked: Asked, lane: Lane, terms: rank.Terms, i
                 terms.rows[id_] = terms.rows.get(id_, 0) | 1 << at
 
 
+def _same(db: apsw.Connection, asked: Asked, lane: Lane) -> list[int]:
+    """The rows whose text is the query. The other lanes may miss them: many texts have the same words, or none."""
+    rows = db.execute(
+        f"""
+        SELECT {lane.alias}.id FROM scopes s
+        CROSS JOIN {lane.table} {lane.alias} ON {lane.alias}.scope_id = s.id AND {lane.alias}.hash = ?
+        WHERE {asked.reach.sql} AND {asked.condition(lane)} AND {asked.filter_sql}
+        ORDER BY {lane.alias}.id DESC LIMIT {MOST_SAME}
+        """,
+        (asked.digest, *asked.reach.bindings, *asked.filter_bindings),
+    )
+    return [id_ for (id_,) in rows]
+
+
 def _by_words(db: apsw.Connection, asked: Asked, lane: Lane, terms: rank.Terms, pool: int) -> list[int]:
     """The best rows by FTS5's BM25, ordered by FTS5 itself, so that filters apply before the cut and it stops early.
 
@@ -564,7 +603,7 @@ def _hits(db: apsw.Connection, asked: Asked, found: Ranking, explain: bool) -> l
                 score=r.score,
                 record=record,
                 sources=tuple(message_records[id_] for id_ in sources),
-                explain=explained(asked, r, record, found.named) if explain else None,
+                explain=explained(asked, r, record, found) if explain else None,
                 replaced=tuple(replaced[id_] for id_ in older),
                 quote=next((message_records[id_] for id_ in reversed(sources) if id_ in quotable), None),
             )
@@ -636,21 +675,25 @@ def _hashes(db: apsw.Connection, lane: Lane, ids: list[int]) -> dict[int, str]:
     )
 
 
-def explained(asked: Asked, r: Ranked, record: Fact | Message, named: Sequence[entities.Mentioned]) -> Explain:
+def explained(asked: Asked, r: Ranked, record: Fact | Message, found: Ranking) -> Explain:
     """Why a candidate has its score."""
     signals = r.signals
     terms = asked.query.terms
+    with_vectors = asked.vector is not None
     mentioned = {fold(entity.name) for entity in record.entities} if isinstance(record, Fact) else set()
     return Explain(
-        semantic=None if asked.vector is None else signals.semantic,
+        semantic=signals.semantic if with_vectors else None,
         keyword=max(signals.keyword, signals.fact_keyword),
         entity=signals.entity,
         exact=signals.exact,
         total=r.score,
         words=tuple(unquoted(terms[at]) for at in rank.bits(signals.terms)),
-        entities=tuple(entity.name for entity in named if fold(entity.name) in mentioned),
+        entities=tuple(entity.name for entity in found.named if fold(entity.name) in mentioned),
         parts={
             name: (round(value, 4), weight)
-            for name, (value, weight) in rank.parts(signals, vectors=asked.vector is not None).items()
+            for name, (value, weight) in rank.parts(signals, vectors=with_vectors).items()
         },
+        bias=rank.bias(vectors=with_vectors),
+        evidence=found.evidence,
+        floor=rank.floor(vectors=with_vectors),
     )

@@ -79,7 +79,7 @@ def answer(db: apsw.Connection, asked: Asked | None, id: str, place: tuple[str, 
         kept,
         rank=at,
         score=mine.score,
-        explain=search.explained(asked, mine, record, ranking.named),
+        explain=search.explained(asked, mine, record, ranking),
         last=_uid(db, last),
         last_score=last.score,
         apart=_apart(mine.signals, last.signals, vectors=with_vectors),
@@ -231,7 +231,11 @@ def _placed(db: apsw.Connection, asked: Asked, ranking: Ranking, target: Target,
         )
         return Cause("below the floor", reason)
     if number:
-        return Cause("returned", f"it came back as {hit}")
+        with_vectors = asked.vector is not None
+        cut = rank.cut(vectors=with_vectors)
+        left_out = not _position(search.worth(ranking, cut, vectors=with_vectors), kind, first)
+        beside = f"; `context` leaves it out, for it scores less than {cut:.1%} of what the best hit does"
+        return Cause("returned", f"it came back as {hit}{beside if left_out else ''}")
     ordered, _ = search.choose(ranking.ranked, ranking.nominated, len(ranking.ranked))
     at = _position(ordered, kind, first)
     if at is None:

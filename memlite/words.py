@@ -43,6 +43,8 @@ STOP_WORDS = frozenset(
 
 # FTS5 evaluates each term of an OR; past this many more terms cost time and no longer change the ranking.
 MAX_TERMS = 64
+LONGEST_QUERY = 20_000  # characters of it that are read for words
+_MAX_PARTS = 16  # of a word with punctuation, that are looked for side by side: FTS5 takes seconds for 50,000
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +104,12 @@ def read_query(text: str) -> Query:
     terms: dict[str, None] = {}
     stopped: dict[str, None] = {}
     exact: dict[str, None] = {}
-    for match in _QUOTED.finditer(text[:20_000]):
+    for match in _QUOTED.finditer(text[:LONGEST_QUERY]):
         phrase = _phrase(next(group for group in match.groups() if group))
         if phrase:
             exact[phrase] = terms[phrase] = None
-    for raw in text.translate(_PLAIN).split():  # what is written otherwise is indexed in its plain spelling as well
+    plain = text[:LONGEST_QUERY].translate(_PLAIN)  # what is written otherwise is indexed in its plain spelling as well
+    for raw in plain.split():
         if len(terms) >= MAX_TERMS:
             break
         # Beyond the basic plane SQLite's idea of a letter is older than Python's: its tokenizer decides there.
@@ -126,10 +129,11 @@ def read_query(text: str) -> Query:
         if word.casefold() in STOP_WORDS:
             stopped[_quote(word)] = None
             continue
-        terms[_quote(word)] = None
         parts = _parts(word)
+        term = _quote(word if len(parts) <= _MAX_PARTS else " ".join(parts[:_MAX_PARTS]))
+        terms[term] = None
         if _is_identifier(word, parts):
-            exact[_quote(word)] = None
+            exact[term] = None
         elif len(parts) > 1:
             # "well-known" as a phrase, and its parts for a text that spells it "well known" or uses one.
             terms |= {_quote(part): None for part in parts if len(part) > 2 and part.casefold() not in STOP_WORDS}

@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -765,7 +766,11 @@ def test_search_explains_in_words_where_it_is_asked_to(run: Run, extractor: Call
     assert "meaning off" in shown
     assert "matched table" in shown
     assert "user: The table at Osteria Lume is for two." in shown  # the message the fact was learnt from
-    assert "meaning" not in run("search", "table").stdout
+    assert "log-odds" in shown
+    assert re.search(r"around 1\.00 x \d", shown)  # a part with its weight
+    assert re.fullmatch(r"evidence that anything answers 0\.\d\d, floor 0\.\d\d", shown.splitlines()[-1])
+    assert "it is the query" in run("search", "The table at Osteria Lume is for two", "--explain").stdout
+    assert not re.search("meaning|evidence", run("search", "table").stdout)
 
 
 def test_search_json_is_an_array_of_hits_with_the_documented_keys(run: Run) -> None:
@@ -776,6 +781,7 @@ def test_search_json_is_an_array_of_hits_with_the_documented_keys(run: Run) -> N
     for hit in hits:
         assert {"kind", "id", "text", "score", "explain"} <= set(hit)
         assert {"semantic", "keyword", "entity", "total", "words", "entities"} <= set(hit["explain"])
+        assert 0 < hit["explain"]["floor"] < hit["explain"]["evidence"] < 1
         assert hit["explain"]["semantic"] is None
         assert hit["explain"]["keyword"] > 0
     assert [hit["score"] for hit in hits] == sorted((hit["score"] for hit in hits), reverse=True)

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+import random
+import re
+import string
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
-from memlite import InvalidInputError, Memory, context
+from memlite import InvalidInputError, Memory, context, models
+from memlite.bench import synthetic
+from memlite.chat import ChatModel
 from memlite.cli import main
 
 TALK = [
@@ -84,11 +90,138 @@ def test_the_budget_is_kept_and_facts_come_before_quotations(memory: Memory, roo
         assert "[user:" not in made.text
 
 
-@pytest.mark.parametrize(
-    ("text", "least"), [("", 0), ("Ana likes tea.", 4), ("绿茶很好", 4), ("internationalisation", 4), ("a-b", 3)]
-)
-def test_tokens_are_counted_rather_high(text: str, least: int) -> None:
-    assert context.tokens(text) >= least
+# What is hardly worth a line.
+
+
+@pytest.mark.parametrize("embedder", [False, None], ids=["vectors-off", "real"])
+def test_what_scores_next_to_nothing_beside_the_best_hit_is_left_out(embedder: Any) -> None:
+    with Memory(":memory:", embedder=embedder, extractor=False) as memory:
+        things = "garden piano train river bread shoes lamp winter market doctor".split()
+        memory.remember([f"The user talked about the {a} and the {b}." for a in things for b in things], user_id="u")
+        memory.remember("Clara is allergic to walnuts.", user_id="u", observed_at="2026-06-01")
+        made = memory.context("What is Clara allergic to?", user_id="u")
+        assert made.text == "- Clara is allergic to walnuts. (2026-06-01)"
+        if embedder is None:
+            assert len(memory.context("What is Clara allergic to?", user_id="u", floor=0).hits) > 1
+        many = memory.context("Which talks were about the piano?", user_id="u")
+        assert len(many.hits) >= 19
+        assert all("piano" in hit.text for hit in many.hits)
+
+
+def test_what_is_old_is_not_left_out_for_its_age(path: Path) -> None:
+    with Memory(path, embedder=False, extractor=False) as memory:
+        memory.remember("Clara is allergic to walnuts.", user_id="u")
+        memory.remember("Clara is allergic to pecans.", user_id="u", observed_at="2001-01-01")
+        made = memory.context("What is Clara allergic to?", user_id="u", half_life=1)
+        assert [hit.text[21:-1] for hit in made.hits] == ["walnuts", "pecans"]
+        assert made.hits[1].score < 0.05 * made.hits[0].score
+
+
+def test_a_reranker_reads_only_what_is_worth_a_line(path: Path) -> None:
+    class Keen:
+        name = "keen"
+        read = 0
+
+        def scores(self, query: str, texts: Any) -> list[float]:
+            self.read = len(texts)
+            return [0.001 * at for at in range(len(texts))]
+
+    reranker = Keen()
+    with Memory(path, embedder=False, extractor=False, reranker=reranker) as memory:
+        told = "Clara is allergic to walnuts, hazelnuts and {} from the market."
+        memory.remember([told.format("almonds"), told.format("pecans"), "Clara sings."], user_id="u")
+        query = "Is Clara allergic to walnuts and hazelnuts from the market?"
+        assert len(memory.search(query, user_id="u")) == 3
+        made = memory.context(query, user_id="u")
+        assert reranker.read == len(made.hits) == 2
+
+
+# Tokens.
+
+
+@pytest.fixture(scope="module")
+def real() -> Iterator[Callable[[str], int]]:
+    """The tokenizer of the default extractor."""
+    found = models.find("extractor")
+    assert found is not None
+    model = ChatModel(found.path, 512, 1)
+    yield lambda text: len(model._tokens(text))
+    model.close()
+
+
+SCRIPTS = {
+    "Korean": "[\uac00-\ud7af]",
+    "Japanese": "[\u3040-\u30ff]",
+    "Chinese": "[\u4e00-\u9fff]",
+    "Arabic": "[\u0600-\u06ff]",
+    "Thai": "[\u0e00-\u0e7f]",
+    "Hindi": "[\u0900-\u097f]",
+    "accents": "[\u00c0-\u024f]",
+    "English": "",
+}
+
+
+def test_tokens_are_counted_high_in_every_script_but_not_much_too_high(real: Callable[[str], int]) -> None:
+    texts: dict[str, list[str]] = {}
+    for step in synthetic.read().steps:
+        for told in (*step.get("messages", ()), *step.get("facts", ()), *step.get("updates", ())):
+            script = next(name for name, letters in SCRIPTS.items() if re.search(letters, told["text"]))
+            texts.setdefault(script, []).append(told["text"])
+    assert texts.keys() == SCRIPTS.keys()
+    for script, told in texts.items():
+        high = sum(map(context.tokens, told)) / sum(map(real, told))
+        assert 1 <= high <= 1.6, (script, high)
+
+
+_chance = random.Random(7)
+HOSTILE = {
+    "German": "Die Geschwindigkeitsbegrenzung auf der Donaudampfschifffahrtsgesellschaft wurde aufgehoben.",
+    "Dutch": "Was het niet in die week? We hadden geen enkele verwachtingen over de onderhandelingen.",
+    "Indonesian": "saya baik, saya baru saja pulang kerja dan lelah, saya punya dua pekerjaan.",
+    "Polish": "Źdźbło trawy i chrząszcz brzmi w trzcinie.",
+    "Czech": "Strč prst skrz krk, vlk zmrzl, zhltl hrst zrn.",
+    "Vietnamese": "Tên tôi là Nguyễn Văn Đức và tôi sống ở Hà Nội cùng với gia đình.",
+    "Russian": "Анна работает в Порту и по вторникам играет на скрипке.",
+    "Hebrew": "אני גר בפורטו ומנגן בכינור בימי שלישי",
+    "Greek": "Ζω στο Πόρτο και παίζω βιολί κάθε Τρίτη",
+    "Georgian": "მე ვცხოვრობ თბილისში და ვმუშაობ საავადმყოფოში",
+    "Tamil": "எனக்கு தமிழ் பிடிக்கும்.",
+    "Javanese": "ꦲꦏ꧀ꦱꦫ",
+    "hieroglyphs": "𓀀𓀁𓀂 𝒜𝓃𝒶 𝕃𝕚𝕤𝕓𝕠𝕟",
+    "hex": hashlib.sha256(b"memlite").hexdigest(),
+    "letters": "".join(_chance.choices(string.ascii_lowercase, k=200)),
+    "capitals": "".join(_chance.choices(string.ascii_uppercase, k=200)),
+    "letters and digits": "".join(_chance.choices(string.ascii_letters + string.digits, k=200)),
+    "printable": "".join(_chance.choices(string.printable[:94], k=200)),
+    "phone and IBAN": "+351 912345678 IBAN PT50000201231234567890154",
+    "digits apart": "1 2 3 4 5 6 2026-11-30T17:04:05.123Z 192.168.178.1:8080",
+    "URL": "http://www.xn--bcher-kva.example/~user/index.php?id=42&ref=aGVsbG8",
+    "code": 'for(i=0;i<n;i++){a[i]=b[i]*c;} {"a": [1, 2, {"b": null}]}',
+    "emoji": "👨‍👩‍👧‍👦🎉🎉🏳️‍🌈🇵🇹❤️✅☎️",
+    "signs": "!?!?#$%^&*()_+-=[]{}|;':,./<>? ①②㍿ ᚠᚢᚦ",
+    "marks": "Z̸͓̓ą̷̎l̵͔̕g̵͖͝o̸̬̾ \u200b\u200d\u202e\ufffd",
+    "controls": "\x01\x02\x03\x04",
+}
+
+
+@pytest.mark.parametrize("text", [pytest.param(text, id=name) for name, text in HOSTILE.items()])
+def test_tokens_are_counted_high_for_what_no_model_knows(real: Callable[[str], int], text: str) -> None:
+    assert context.tokens(text) >= real(text)
+
+
+@pytest.mark.parametrize("room", [20, 60, 150])
+def test_a_context_has_no_more_tokens_than_it_may_have(real: Callable[[str], int], path: Path, room: int) -> None:
+    with Memory(path, embedder=False, extractor=False) as memory:
+        said = memory.add([f"Note: {text}" for text in HOSTILE.values()], user_id="u", extract="never").messages
+        told = [{"text": f"Note: {text[:40]}", "source": id_} for text, id_ in zip(HOSTILE.values(), said)]
+        memory.remember(told[::2], user_id="u")
+        for name, text in HOSTILE.items():
+            made = memory.context(f"note {text}", user_id="u", max_tokens=room, floor=0)
+            assert real(made.text) <= made.tokens <= room, name
+
+
+def test_nothing_has_no_tokens() -> None:
+    assert context.tokens("") == 0
 
 
 def test_a_context_may_be_as_long_as_a_models_window(memory: Memory) -> None:

@@ -74,31 +74,54 @@ def test_no_more_is_read_than_the_pool(path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("answer", "message"),
-    [([0.5], "1 scores for 4 texts"), ([0.1, 0.2, 0.3, math.nan], "no numbers"), (OSError("gone"), "OSError: gone")],
-    ids=["too few", "nan", "error"],
+    [
+        ([0.5], "1 scores for 4 texts"),
+        ([0.1, 0.2, 0.3, math.nan], "no numbers"),
+        ([0.1, 7.3, 0.3, 0.4], "a score of 7.3, expected numbers from 0 to 1"),
+        ([0.1, 0.2, -9.0, 0.4], "a score of -9, expected numbers from 0 to 1"),
+        (OSError("gone"), "OSError: gone"),
+    ],
+    ids=["too few", "nan", "above 1", "below 0", "error"],
 )
 def test_a_broken_reranker_is_an_error_that_names_it(path: Path, answer: Any, message: str) -> None:
     with filled(path, Broken(answer)) as memory, pytest.raises(ModelError, match=message):
         memory.search("tea", user_id="u")
 
 
+def test_the_query_itself_stays_first_with_a_score_of_1(path: Path) -> None:
+    with filled(path, Broken([0.9, 1 + 1e-9, -1e-9, 0.2])) as memory:
+        first, second, *_, last = memory.search("Ana drinks tea.", user_id="u", explain=True)
+        assert (first.text, first.score) == ("Ana drinks tea.", 1)
+        assert first.explain is not None
+        assert first.explain.rerank == 1
+        assert (second.score, last.score) == (1, 0)
+
+
+def test_a_long_query_is_read_by_both_ends(path: Path) -> None:
+    reranker = Shortest()
+    with filled(path, reranker) as memory:
+        memory.search("tea " * 20_000 + "end", user_id="u")
+        memory.search("tea " * 400, user_id="u")
+    (long, _), (short, _) = reranker.asked
+    assert len(long) < 2100
+    assert (long[:4], long[-3:], short) == ("tea ", "end", "tea " * 400)
+
+
 def test_what_is_no_reranker_is_refused(path: Path, tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="reranker"):
         Memory(path, reranker=7)  # type: ignore[arg-type]
-    with pytest.raises(ModelMissingError, match="no folder"):
+    with pytest.raises(ModelMissingError, match="there is no"):
         Memory(path, reranker=tmp_path / "nothing")
     (tmp_path / "empty").mkdir()
     with filled(path, tmp_path / "empty") as memory, pytest.raises(ModelError, match="no cross-encoder"):
         memory.search("tea", user_id="u")
 
 
-@pytest.fixture(scope="module")
-def cross_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A real cross-encoder of sentence-transformers, as small as can be, that has learnt nothing."""
+def tiny(place: Path, labels: int = 1, activation: Any = None, logit: float = 0.0) -> Path:
+    """A real cross-encoder of sentence-transformers, as small as can be, that has learnt nothing but the logit."""
     from sentence_transformers import CrossEncoder
     from transformers import BertConfig, BertForSequenceClassification, BertTokenizer
 
-    place = tmp_path_factory.mktemp("models")
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "ana", "tea", "drinks", "what", "does", "drink", ".", "?"]
     (place / "vocab.txt").write_text("\n".join(words))
     config = BertConfig(
@@ -107,12 +130,19 @@ def cross_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         num_hidden_layers=1,
         num_attention_heads=2,
         intermediate_size=32,
-        num_labels=1,
+        num_labels=labels,
     )
-    BertForSequenceClassification(config).save_pretrained(place / "raw")
+    model = BertForSequenceClassification(config)
+    model.classifier.bias.data.fill_(logit)
+    model.save_pretrained(place / "raw")
     BertTokenizer(str(place / "vocab.txt")).save_pretrained(place / "raw")
-    CrossEncoder(str(place / "raw"), device="cpu").save_pretrained(str(place / "tiny"))
+    CrossEncoder(str(place / "raw"), device="cpu", activation_fn=activation).save_pretrained(str(place / "tiny"))
     return place / "tiny"
+
+
+@pytest.fixture(scope="module")
+def cross_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny(tmp_path_factory.mktemp("models"))
 
 
 def test_a_cross_encoder_is_loaded_from_its_folder(path: Path, cross_encoder: Path) -> None:
@@ -123,6 +153,24 @@ def test_a_cross_encoder_is_loaded_from_its_folder(path: Path, cross_encoder: Pa
         assert scores == sorted(scores, reverse=True)
         assert all(0 <= score <= 1 for score in scores)
         assert [hit.id for hit in memory.search("What does Ana drink?", user_id="u")] == [hit.id for hit in hits]
+
+
+def test_a_cross_encoder_whose_own_activation_is_no_probability_scores_from_0_to_1(path: Path, tmp_path: Path) -> None:
+    """As those published for MS MARCO, which give logits from -11 to 11."""
+    from torch.nn import Identity
+
+    place = tiny(tmp_path, activation=Identity(), logit=7.0)
+    with filled(path, place) as memory:
+        scores = [hit.score for hit in memory.search("What does Ana drink?", user_id="u")]
+        assert scores == sorted(scores, reverse=True)
+        assert all(0.99 < score < 1 for score in scores)
+        best = memory.search(TEXTS[0], user_id="u")[0]
+        assert (best.text, best.score) == (TEXTS[0], 1)
+
+
+def test_a_classifier_is_no_reranker(path: Path, tmp_path: Path) -> None:
+    with filled(path, tiny(tmp_path, labels=3)) as memory, pytest.raises(ModelError, match="3 labels"):
+        memory.search("tea", user_id="u")
 
 
 def test_a_benchmark_measures_a_reranker(cross_encoder: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections.abc import Iterator, Sequence
@@ -420,6 +421,24 @@ def test_the_real_embedder_takes_any_query(meaning: Memory) -> None:
         meaning.search(query, user_id="u")
 
 
+def test_of_a_long_query_both_ends_are_embedded() -> None:
+    kept: list[str] = []
+
+    class Keeping(Noise):
+        def embed(self, texts: Sequence[str]) -> list[list[float]]:
+            kept.extend(texts)
+            return super().embed(texts)
+
+    with Memory(":memory:", embedder=Keeping(), extractor=False) as memory:
+        memory.remember("Ana likes green tea.", user_id="u")
+        for query in ("tea " * 500, "first " + "tea " * 25_000 + "last"):
+            memory.search(query, user_id="u")
+    whole, cut = kept[-2:]
+    assert whole == "tea " * 500
+    assert len(cut) < 2100
+    assert (cut[:9], cut[-8:]) == ("first tea", "tea last")
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -748,13 +767,16 @@ def test_a_search_sees_all_of_its_scope_and_nothing_else(
 
 def test_an_explanation_gives_every_part_and_the_matched_words(meaning: Memory) -> None:
     meaning.remember("Ana buys green tea at Acme.", user_id="u")
-    (hit,) = meaning.search('Did Ana buy "green tea"?', user_id="u", explain=True)
+    (hit,) = found = meaning.search('Did Ana buy "green tea"?', user_id="u", explain=True)
     assert hit.explain is not None
     parts = (hit.explain.semantic, hit.explain.keyword, hit.explain.entity, hit.explain.exact)
     assert all(part is not None and 0 < part <= 1 for part in parts)
     assert hit.explain.total == hit.score
     assert set(hit.explain.words) >= {"Ana", "buy", "green tea"}
     assert hit.explain.entities == ("Ana",)
+    odds = hit.explain.bias + sum(value * weight for value, weight in hit.explain.parts.values())
+    assert hit.score == pytest.approx(1 / (1 + math.exp(-odds)), rel=1e-3)
+    assert (hit.explain.evidence, hit.explain.floor) == (found.evidence, found.floor)
 
 
 def test_nothing_is_explained_unless_asked(memory: Memory) -> None:

@@ -263,6 +263,17 @@ def test_a_hit_that_context_would_not_return_is_below_the_floor(memory: Memory) 
     assert why.evidence < why.floor
 
 
+def test_a_hit_that_context_leaves_out_beside_the_best_one_is_returned_all_the_same(memory: Memory) -> None:
+    query = "Is Clara allergic to walnuts and hazelnuts from the market?"
+    best, last = remember(memory, "Clara is allergic to walnuts and hazelnuts from the market.", "Clara sings.")
+    assert [hit.id for hit in memory.search(query, user_id="u")] == [best, last]
+    assert [hit.id for hit in memory.context(query, user_id="u").hits] == [best]
+    left_out, shown = (memory.why(id_, query, user_id="u") for id_ in (last, best))
+    assert (left_out.verdict, shown.verdict) == ("returned", "returned")
+    assert "context" in left_out.reason
+    assert "context" not in shown.reason
+
+
 def test_the_parts_that_tell_it_from_the_last_hit_are_given(memory: Memory) -> None:
     texts = ["Ana likes green tea.", "Ben grows green beans.", "Green is the door.", "Ben is late."]
     remember(memory, *texts)

@@ -155,6 +155,15 @@ def test_a_long_query_keeps_a_bounded_number_of_terms() -> None:
     assert len(read_query(" ".join(f"word{n}" for n in range(5_000))).terms) == MAX_TERMS
 
 
+def test_a_word_of_very_many_parts_is_looked_for_by_the_first(index: apsw.Connection) -> None:
+    for query in ("a-" * 50_000, "x.y@" * 25_000, "ab-" * 33_000):
+        assert max(map(len, read_query(query).terms)) < 100
+    index.execute("INSERT INTO t VALUES (?, '', 'u9')", ("a-" * 500,))
+    expression = match_expression(read_query("a-" * 500).terms, "u9")
+    assert index.execute("SELECT count(*) FROM t WHERE t MATCH ?", (expression,)).get == 1
+    index.execute("DELETE FROM t WHERE scope = 'u9'")
+
+
 def test_stop_words_are_lower_case_words() -> None:
     assert all(word == word.casefold().strip() for word in STOP_WORDS)
 

@@ -80,7 +80,7 @@ def _retrieval_options(command: Callable[..., None]) -> Callable[..., None]:
         click.option(
             "--reranker",
             type=click.Path(path_type=Path),
-            help="Order the best hits by the cross-encoder in this folder (memlite[sentence-transformers]).",
+            help="Order the best hits by this GGUF reranker, or by the cross-encoder in this folder.",
         ),
         click.option(
             "--rewriter",
