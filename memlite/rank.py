@@ -34,8 +34,8 @@ HALVINGS = 5
 _AGE = {"age": -HALVINGS * math.log(2.0)}
 # Where past facts are searched as well, what has replaced one is at least as likely what is looked for (see `lift`).
 _INSTEAD = {"instead": 120.0}
-# What the match of a fact says for its message that a model extracted; a fact that was given counts 1. The weights are
-# fitted on given facts, which stand where people saw something worth knowing.
+# What it says for a message that a fact which a model extracted matches better than it does; of a fact that was given
+# the whole match counts. The weights are fitted on given facts, which stand where people saw something worth knowing.
 EXTRACTED = 0.5
 _NO_PARTS = ("bias", "floor", "cut")
 
@@ -154,6 +154,11 @@ def age(since: int, half_life: int) -> float:
 def entity_weight(facts: int) -> float:
     """What naming an entity is worth, in (0, 1]: the more facts mention it, the less it tells them apart."""
     return 1.0 / (1.0 + math.log(max(facts, 1)))
+
+
+def extracted(match: float, of_message: float) -> float:
+    """What the match of an extracted fact adds to that of its message."""
+    return EXTRACTED * max(0.0, match - of_message)
 
 
 def match(signals: Signals) -> float:

@@ -232,8 +232,10 @@ def candidates(
     vectors_on = asked.vector is not None
     for id_, fact_id in best.items():
         signals, fact = told[id_], alone[fact_id]
-        trust = rank.EXTRACTED if fact_id in extracted else 1.0
-        signals.fact_semantic, signals.fact_keyword = trust * fact.semantic, trust * fact.keyword
+        signals.fact_semantic, signals.fact_keyword = fact.semantic, fact.keyword
+        if fact_id in extracted:
+            signals.fact_semantic = rank.extracted(fact.semantic, signals.semantic)
+            signals.fact_keyword = rank.extracted(fact.keyword, signals.keyword)
         signals.entity, signals.exact = max(signals.entity, fact.entity), max(signals.exact, fact.exact)
         signals.when = max(signals.when, fact.when)
         stands = replace(signals, terms=signals.terms | fact.terms, age=min(signals.age, fact.age))

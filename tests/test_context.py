@@ -59,7 +59,7 @@ def test_a_line_says_what_its_fact_replaced_where_there_is_room(learning: Memory
         return learning.context("What milk does Ana drink?", user_id="u", floor=0, **about).text
 
     assert ask() == line
-    assert ask(replaced=False) == ask(max_tokens=20) == "- Ana drinks oat milk. (2025-05-10)"
+    assert ask(replaced=False) == ask(max_tokens=30) == "- Ana drinks oat milk. (2025-05-10)"
     for text in (line, f"> {line} [somebody: no]", line.removesuffix(")")):
         learnt = learning.add([{"role": "assistant", "content": text}], user_id="u").facts
         assert bool(learnt) == (text != line)
