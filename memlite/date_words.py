@@ -32,6 +32,7 @@ _COUNTED = {"counted_days": "q", "number_phrases": "c", "eras": "r", "ordinal_ph
 
 SPACED = ("en", "de", "es", "fr", "pt", "it", "nl")  # in the order in which ties are tried
 HAN, KANA, HANGUL = "\u3400-\u9fff々〇", "\u3040-\u30ff", "\uac00-\ud7a3"
+_LETTERS = re.compile(r"(?<!\d)[^\W\d_]+")
 SPACED_WORD = r"\d+|[^\W\d_]+|\S|\n"
 _SENTENCE_END = r"[.!?\n](?:\s|$)|[。！？]"
 
@@ -108,10 +109,24 @@ def languages_of(text: str) -> list[str]:
         elif re.search(f"[{HAN}]", text):
             found.append("zh")
     telling = _telling()
-    counts = Counter(code for word in re.findall(r"(?<!\d)[^\W\d_]+", text.lower()) for code in telling.get(word, ()))
+    counts = Counter(code for word in _LETTERS.findall(text.lower()) for code in telling.get(word, ()))
     most = max(counts.values(), default=0)
     found += [code for code in SPACED if counts[code] == most > 0]
     return found if "en" in found else [*found, "en"]
+
+
+def frequent_words(text: str) -> frozenset[str]:
+    """The frequent words of the language that a text is in, lower case; none where it may be in English.
+
+    Two of them have to be there, and no word that is English only: "war" alone is no German.
+    """
+    found = [_telling().get(word, []) for word in set(_LETTERS.findall(text.lower()))]
+    counts = Counter(code for codes in found for code in codes)
+    most = max(counts.values(), default=0)
+    if most < 2 or ["en"] in found:
+        return frozenset()
+    codes = [code for code in SPACED if counts[code] == most and code != "en"]
+    return frozenset(word for code in codes for word in str(_table()[code]["told_by"]).split())
 
 
 @cache

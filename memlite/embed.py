@@ -13,6 +13,7 @@ import math
 import operator
 import os
 import re
+import statistics
 import sys
 import threading
 import unicodedata
@@ -42,6 +43,23 @@ PROBES = (
     "Она любит чёрный чай без сахара.",
     "我住在北京，在一家医院工作。",
     "تعيش أختي في القاهرة منذ عام.",
+)
+
+# Questions and their answers. What cosines an embedder gives a question and its answer, and a question and the others'
+# answers, tells its scale (vectors.py). Never change them: vectors.APART and ALIKE are what the default gives these.
+PAIRS = (
+    ("Where does Ana work?", "Ana has a job as a nurse at the city hospital."),
+    ("What is the name of my dog?", "We called the puppy Biscuit."),
+    ("When is Tom's birthday?", "Tom was born on the ninth of March."),
+    ("Which food must Clara avoid?", "Clara is allergic to peanuts."),
+    ("What did we buy for the kitchen?", "They ordered a new oven and a fridge."),
+    ("Who plays an instrument?", "My cousin has practised the violin for years."),
+    ("Which book are you reading?", "I am halfway through a novel about pirates."),
+    ("How much is the rent?", "The flat costs nine hundred euros a month."),
+    ("What sport does Lena do?", "Lena trains with the swimming team every morning."),
+    ("What did the doctor say?", "He prescribed antibiotics for the infection."),
+    ("Which language is she learning?", "She takes Japanese lessons in the evening."),
+    ("What grows in the garden?", "There are tomatoes and roses behind the house."),
 )
 
 
@@ -98,6 +116,16 @@ def cosine(a: bytes, b: bytes) -> float:
     x, y = unpack(a), unpack(b)
     lengths = math.sqrt(sum(map(operator.mul, x, x)) * sum(map(operator.mul, y, y)))
     return sum(map(operator.mul, x, y)) / lengths if lengths else 0.0
+
+
+def calibration(questions: Sequence[bytes], answers: Sequence[bytes]) -> tuple[float, float, float]:
+    """The scale of an embedder, from its packed vectors of PAIRS: the mean and standard deviation of the cosines of
+    questions and the others' answers, and the mean of those of questions and their own.
+    """
+    found = [[cosine(question, answer) for answer in answers] for question in questions]
+    own = [row[at] for at, row in enumerate(found)]
+    others = [similarity for at, row in enumerate(found) for to, similarity in enumerate(row) if to != at]
+    return statistics.mean(others), statistics.stdev(others), statistics.mean(own)
 
 
 def unpack(packed: bytes) -> array[float]:

@@ -5,23 +5,26 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import apsw
 
 from memlite.records import Entity, NamedEntity
 from memlite.words import fold
 
+_MOST_MEANT = 5  # entities that the beginning of a name may stand for
+_LAST = "\U0010ffff"  # greater than any character a name goes on with
 UNKNOWN = "unknown"  # a name found by rule, until an extractor or a caller says what it is
 
 
 @dataclass(frozen=True, slots=True)
 class Mentioned:
-    """An entity a query names: the words that name it, and how many facts mention it."""
+    """An entity a query names, and how many facts mention it. in_part: only its name's beginning is named."""
 
     id: int
     name: str
     facts: int
+    in_part: bool = False
 
 
 def mention(db: apsw.Connection, root_id: int, fact_id: int, named: Sequence[NamedEntity]) -> list[int]:
@@ -157,6 +160,27 @@ def named(db: apsw.Connection, names: Sequence[str], sql: str, bindings: Sequenc
         (listed, *bindings, listed, *bindings),
     )
     return [Mentioned(*row) for row in rows]
+
+
+def beginning(db: apsw.Connection, start: str, sql: str, bindings: Sequence[object]) -> list[Mentioned]:
+    """The entities whose normalised name, or alias, begins with this word: "osteria" of Osteria Lume; none of too many.
+
+    Inside a word ("christoph" of Christopher) one is meant only where no other name begins so.
+    """
+    cut = f"LIMIT {_MOST_MEANT + 1}"
+    rows = db.execute(
+        f"""
+        SELECT * FROM (SELECT e.id, e.folded FROM scopes s
+          CROSS JOIN entities e ON e.root_id = s.id AND e.folded >= ? AND e.folded < ? WHERE {sql} {cut})
+        UNION
+        SELECT * FROM (SELECT a.entity_id, a.folded FROM scopes s
+          CROSS JOIN aliases a ON a.root_id = s.id AND a.folded >= ? AND a.folded < ? WHERE {sql} {cut})
+        """,
+        2 * (start, start + _LAST, *bindings),
+    )
+    found = {id_: folded for id_, folded in rows if folded != start}
+    meant = [id_ for id_, folded in found.items() if not folded[len(start)].isalnum()] or list(found)[: len(found) == 1]
+    return [replace(each, in_part=True) for each in fetch(db, meant)] if len(meant) <= _MOST_MEANT else []
 
 
 def fetch(db: apsw.Connection, ids: Sequence[int]) -> list[Mentioned]:

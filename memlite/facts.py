@@ -724,6 +724,19 @@ def extracted(db: apsw.Connection, ids: Iterable[int]) -> set[int]:
     return {id_ for (id_,) in rows}
 
 
+def subjects(db: apsw.Connection, ids: Iterable[int]) -> dict[int, str]:
+    """Whom facts are about: the name that the text begins with, else who said it; none of what begins otherwise."""
+    rows = db.execute(
+        """
+        SELECT f.id, coalesce(n.name, f.attributed_to) AS subject FROM facts f
+        LEFT JOIN mentions n ON n.fact_id = f.id AND substr(f.text, 1, length(n.name)) = n.name
+        WHERE f.id IN (SELECT value FROM json_each(?)) AND subject <> '' ORDER BY length(subject)
+        """,
+        (json.dumps(list(ids)),),
+    )
+    return dict(rows)
+
+
 def days(db: apsw.Connection, ids: Iterable[int]) -> dict[int, tuple[date, date]]:
     """The first and last day of what facts tell; of one without a date the day it was observed."""
     rows = db.execute(

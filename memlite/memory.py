@@ -28,6 +28,7 @@ from memlite import (
     facts,
     filters,
     forget,
+    former,
     history,
     ids,
     instants,
@@ -923,7 +924,7 @@ class Memory:
                 raise EmbedderMismatchError(
                     "all vectors were made anew or rolled back while the query was embedded; ask again."
                 )
-            asks_for_past = search.asks_for_past(read.text[:2000])
+            asks_for_past = former.asked_for(read.text[:2000])
             yield (
                 db,
                 Asked(

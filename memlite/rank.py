@@ -19,10 +19,13 @@ HALF_WORDS = 8.0  # sum of idf at which words are half a perfect match
 SEEN, RARE = 20, 0.01  # what is believed of a word before any text is seen
 TELLING = 0.3  # idf from which a word tells texts apart: fewer than three of four hold it
 SESSION = 3  # best candidates of a session that lift the others in it
-LONGEST = 500  # characters from which a longer text says no more
-FACT_LENGTH = 60  # characters: what a fact counts as long as, since the weight of length is a message's
+SHORTEST, LONGEST = 60, 500  # characters: a text counts as no shorter and no longer; a fact as the shortest
+TYPICAL = 120  # characters of a text in which a word counts once
+NORM = 0.1  # how much less a word counts in a longer text, and more in a shorter one: BM25's b
 
-# Log-odds that were set by hand: the sets that the others are fitted on name no entities and quote nothing.
+# Log-odds that were set by hand: the sets that the others are fitted on quote nothing and name no entity that its words
+# do not find. (With the names of LoCoMo's facts looked up `entity` was fitted to -0.3 with vectors and 0.1 without, and
+# brought nothing out of fold; a weight for whom a fact is about, to -0.1 and 0.2: that counts as `speaker` does.)
 # An assistant's long answers are half as likely what is looked for as a user's words (lessons of BEAM-100K: any@10 68.5
 # at half weight, 61.1 at full).
 BY_HAND = {"entity": 0.5, "exact": 4.0, "assistant": math.log(0.5)}
@@ -66,12 +69,14 @@ _EVIDENCE = {True: Model(weights.EVIDENCE_WITH_VECTORS), False: Model(weights.EV
 class Signals:
     """What is known of one candidate. All in [0, 1]; semantic 0: or it has no vector.
 
-    semantic, keyword: cosine, and the share of the query's words (by idf) in its own text.
+    semantic, keyword: cosine, on the default embedder's scale, and the share of the query's words (by idf) in its own
+    text.
     near, around: the same of the messages around it (`around`: together with its own).
     words: how much the words say, own and around. session: how well its session's best candidates match, against the
-    best session's. speaker: the query names who said it. question: it is one. when: the query names a time, and it was
-    said or happened then. assistant: how long it is, if an assistant said it. fact_semantic, fact_keyword: of the best
-    fact learnt from it. age: see `age`; 0 where no half-life was asked for. instead: see `lift`.
+    best session's. speaker: the query names who said it; of a fact, the first one that the query names is whom it is
+    about. question: it is one. when: the query names a time, and it was said or happened then. assistant: how long it
+    is, if an assistant said it. fact_semantic, fact_keyword: of the best fact learnt from it. age: see `age`; 0 where
+    no half-life was asked for. instead: see `lift`.
     """
 
     semantic: float = 0.0
@@ -112,12 +117,12 @@ class Terms:
             self.shares[held] = sum(self.idf[at] for at in bits(held)) / whole if whole else 0.0
         return self.shares[held]
 
-    def weight(self, own: int, beside: Sequence[Iterable[int]] = ()) -> float:
+    def weight(self, own: int, characters: int, beside: Sequence[Iterable[int]] = ()) -> float:
         """How much the words say, in [0, 1), by BM25's saturation over the counts in a text and around it.
 
-        beside: for each distance, the terms of the messages there.
+        characters: the length of the text. beside: for each distance, the terms of the messages there.
         """
-        counts = dict.fromkeys(bits(own), 1.0)
+        counts = dict.fromkeys(bits(own), 1.0 / (1.0 - NORM + NORM * min(characters, LONGEST) / TYPICAL))
         for factor, held in zip(BESIDE, beside):
             for terms in held:
                 for at in bits(terms):
@@ -132,7 +137,7 @@ def bits(held: int) -> tuple[int, ...]:
     return tuple(at for at in range(held.bit_length()) if held >> at & 1)
 
 
-def idf(rows: int, containing: int) -> float:
+def idf(rows: int, containing: float) -> float:
     """Inverse document frequency, never below 0: log of 1 / the expected share of texts with the word.
 
     The share is estimated as if SEEN more texts had been seen, of which a share RARE holds it (the mean of a beta
@@ -151,9 +156,12 @@ def age(since: int, half_life: int) -> float:
     return min(max(since, 0) / half_life, HALVINGS) / HALVINGS
 
 
-def entity_weight(facts: int) -> float:
-    """What naming an entity is worth, in (0, 1]: the more facts mention it, the less it tells them apart."""
-    return 1.0 / (1.0 + math.log(max(facts, 1)))
+def entity_weight(facts: int, *, in_part: bool = False) -> float:
+    """What naming an entity is worth, in (0, 1]: the more facts mention it, the less it tells them apart.
+
+    in_part: only its name's beginning was named, which is worth half.
+    """
+    return (0.5 if in_part else 1.0) / (1.0 + math.log(max(facts, 1)))
 
 
 def extracted(match: float, of_message: float) -> float:

@@ -15,7 +15,7 @@ SPOKEN = "CASE {0}.name WHEN '' THEN '' ELSE {0}.name || ': ' END || coalesce({0
 HEARD = "{0}.own IS NOT ''"
 
 # Marks (Mn, Mc) are token characters: otherwise every vowel sign would cut a Hindi or Thai word in two.
-_TOKENIZER = "porter unicode61 remove_diacritics 2 categories ''L* N* Co Mn Mc''"
+TOKENIZER = "porter unicode61 remove_diacritics 2 categories ''L* N* Co Mn Mc''"
 
 _TABLES = """
 CREATE TABLE scopes(
@@ -259,7 +259,7 @@ INSERT INTO {table}({table}, rank) VALUES ('secure-delete', 1);"""
 
 # What makes each word index; the rows that it reads are in the view beside it.
 WORDS = {
-    table: _INDEX.format(table=table, view=view, tokenizer=_TOKENIZER)
+    table: _INDEX.format(table=table, view=view, tokenizer=TOKENIZER)
     for table, view in (("fact_words", "fact_text"), ("message_words", "message_text"))
 }
 
@@ -305,5 +305,13 @@ _MESSAGE_WORDS = _WORDS.format(
     index=WORDS["message_words"],
 )
 
-MIGRATIONS: tuple[str, ...] = (_TABLES + _FACT_WORDS + _MESSAGE_WORDS,)
+# The cosines that an embedder gives embed.PAIRS: of texts that have nothing to do with one another their mean and
+# standard deviation, of questions and their answers the mean.
+_CALIBRATION = """
+ALTER TABLE embedder ADD COLUMN apart REAL;
+ALTER TABLE embedder ADD COLUMN spread REAL;
+ALTER TABLE embedder ADD COLUMN alike REAL;
+"""
+
+MIGRATIONS: tuple[str, ...] = (_TABLES + _FACT_WORDS + _MESSAGE_WORDS, _CALIBRATION)
 VERSION = len(MIGRATIONS)

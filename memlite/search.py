@@ -12,18 +12,19 @@ from datetime import date, tzinfo
 
 import apsw
 
-from memlite import entities, facts, instants, messages, rank, standing, vectors
+from memlite import entities, facts, instants, messages, rank, standing, tokens, vectors
 from memlite.records import Explain, Fact, Hit, Message
 from memlite.scopes import Reach
-from memlite.words import Query, fold, match_expression, unquoted
+from memlite.words import STOP_WORDS, Query, fold, match_expression, unquoted
 
 POOL = 30  # candidates of each lane
-MOST_ROWS = 2000  # rows that hold a term, up to which they are all read
+MOST_ROWS = 1000  # rows that hold a term, up to which they are all read
 BEST = 20  # messages that nominate what stands beside them
 SPEAKING = 30  # messages that speak for their session, however many are nominated for a higher limit
 MOST_SAME = 200  # rows of each kind whose text is the query, that are all candidates ("ok" may be said every day)
 _ENTITY_SIMILARITY = 0.7  # a query this close to an entity's name means that entity
 _WORD = re.compile(r"\w+")
+_BEGINNING, _MOST_BEGINNINGS = 4, 8  # letters of a word that may begin a name, and such words of a query
 _NAME_WORDS = 4  # words of the longest entity name looked up in a query
 _RUN_CHARACTERS = 8
 
@@ -132,18 +133,6 @@ class Ranking:
     evidence: float
 
 
-# What asks for what no longer is.
-_ONCE = re.compile(
-    r"\b(?:used to|previous(?:ly)?|former(?:ly)?|in the past|back then|before|originally|no longer|any ?more)\b",
-    re.IGNORECASE,
-)
-
-
-def asks_for_past(text: str) -> bool:
-    """Whether a question is about what no longer is: "used to", "before", "formerly" (English)."""
-    return _ONCE.search(text) is not None
-
-
 def find(
     db: apsw.Connection, asked: Asked, include: Collection[str], limit: int, *, explain: bool, share: float = 0.0
 ) -> tuple[list[Hit], float]:
@@ -238,7 +227,12 @@ def candidates(
             signals.fact_keyword = rank.extracted(fact.keyword, signals.keyword)
         signals.entity, signals.exact = max(signals.entity, fact.entity), max(signals.exact, fact.exact)
         signals.when = max(signals.when, fact.when)
-        stands = replace(signals, terms=signals.terms | fact.terms, age=min(signals.age, fact.age))
+        stands = replace(
+            signals,
+            terms=signals.terms | fact.terms,
+            age=min(signals.age, fact.age),
+            speaker=max(signals.speaker, fact.speaker),
+        )
         if not found[fact_id].same and (
             rank.score(stands, vectors=vectors_on) > rank.score(found[fact_id], vectors=vectors_on)
         ):
@@ -266,7 +260,7 @@ def _facts(
     for entity in named:
         for id_ in _by_entity(db, asked, entity.id, pool):
             signals = found.setdefault(id_, rank.Signals())
-            signals.entity = min(1.0, signals.entity + rank.entity_weight(entity.facts))
+            signals.entity = min(1.0, signals.entity + rank.entity_weight(entity.facts, in_part=entity.in_part))
     if asked.current_first:
         current = {new for _, new, _ in facts.followers(db, json.dumps(list(found)))}
         found |= {id_: rank.Signals() for id_ in shown(db, asked, FACTS, current - set(found))}
@@ -277,9 +271,11 @@ def _facts(
             found[id_].when = float(_meets(asked, first, last))
     for signals in found.values():
         signals.around = signals.keyword
-        signals.words = terms.weight(signals.terms)
+        signals.words = terms.weight(signals.terms, rank.SHORTEST)
         signals.session = rank.match(signals) / best
-        signals.length = rank.length(rank.FACT_LENGTH)
+        signals.length = rank.length(rank.SHORTEST)
+    for id_ in _first_named(asked, facts.subjects(db, found)):
+        found[id_].speaker = 1.0
     return found
 
 
@@ -381,7 +377,7 @@ def _surround(
         beside = [rows.get(other, 0) for other in next_], [rows.get(other, 0) for other in further]
         held = functools.reduce(operator.or_, beside[0] + beside[1], signals.terms)
         signals.around = terms.share(held)
-        signals.words = terms.weight(signals.terms, beside) if held else 0.0
+        signals.words = terms.weight(signals.terms, place.characters, beside) if held else 0.0
         signals.near = max((found[other].semantic for other in next_ if other in found), default=0.0)
         signals.session = strength.get(sessions[id_], 0.0) / best
         signals.speaker = float(place.name in named)
@@ -391,7 +387,15 @@ def _surround(
             day = instants.day(place.at, place.offset)
             signals.when = float(_meets(asked, day, day))
         signals.assistant = rank.length(place.characters) if place.assistant else 0.0
-        signals.length = rank.length(place.characters)
+        signals.length = rank.length(max(place.characters, rank.SHORTEST))
+
+
+def _first_named(asked: Asked, subjects: Mapping[int, str]) -> list[int]:
+    """Those of the facts, by their subjects' names, that are about the one whom the query names first."""
+    words = {id_: set(_WORD.findall(fold(name))) for id_, name in subjects.items()}
+    known = set().union(*words.values()) - STOP_WORDS  # The Hague is not named by "the"
+    first = next((word for word in _WORD.findall(fold(asked.query.text)) if word in known), None)
+    return [id_ for id_, name in words.items() if first in name]
 
 
 def _meets(asked: Asked, first: date, last: date) -> bool:
@@ -414,7 +418,8 @@ def _sessions(places: Mapping[int, messages.Place]) -> dict[int, int]:
 def _terms(db: apsw.Connection, asked: Asked, lane: Lane) -> rank.Terms:
     """Which rows of the scope hold which of the query's terms: who everybody there talks about tells nothing apart.
 
-    Of a term that more rows hold than MOST_ROWS only their number; `_look_up` then asks row by row.
+    Of a term that more rows hold than MOST_ROWS only about how many, by how close together the first ones are:
+    counting them would cost the more the less it tells. `_look_up` then reads the texts of those that matter.
     """
     words, scope = f"{lane.kind}_words", _scope_terms(asked, lane)
     count = f"SELECT count(*) FROM {words} WHERE {words} MATCH ?"
@@ -424,12 +429,12 @@ def _terms(db: apsw.Connection, asked: Asked, lane: Lane) -> rank.Terms:
     held: dict[int, int] = {}
     idf, common = [], []
     for at, term in enumerate(asked.query.terms):
-        expression = match_expression((term,), scope)
-        rowids = db.execute(f"SELECT rowid FROM {words} WHERE {words} MATCH ? LIMIT ?", (expression, MOST_ROWS + 1))
-        found: list[int] = [id_ for (id_,) in rowids]
+        first = f"SELECT rowid FROM {words} WHERE {words} MATCH ? ORDER BY rowid LIMIT ?"
+        found: list[int] = [id_ for (id_,) in db.execute(first, (match_expression((term,), scope), MOST_ROWS + 1))]
         if len(found) > MOST_ROWS:
             common.append(at)
-            idf.append(rank.idf(rows, db.execute(count, (expression,)).get))
+            among: int = db.execute(f"{count} AND rowid <= ?", (match_expression((), scope), found[-1])).get
+            idf.append(rank.idf(rows, rows * len(found) / among))
             continue
         for id_ in found:
             held[id_] = held.get(id_, 0) | 1 << at
@@ -438,13 +443,12 @@ def _terms(db: apsw.Connection, asked: Asked, lane: Lane) -> rank.Terms:
 
 
 def _look_up(db: apsw.Connection, asked: Asked, lane: Lane, terms: rank.Terms, ids: Collection[int]) -> None:
-    """Fill in which of these rows hold the common terms. One seek a row, however many rows hold the term."""
-    words, scope = f"{lane.kind}_words", _scope_terms(asked, lane)
-    for at in terms.common:
-        expression = match_expression((asked.query.terms[at],), scope)
-        for id_ in ids:
-            if db.execute(f"SELECT 1 FROM {words} WHERE {words} MATCH ? AND rowid = ?", (expression, id_)).get:
-                terms.rows[id_] = terms.rows.get(id_, 0) | 1 << at
+    """Fill in which of these rows hold the common terms."""
+    if terms.common:
+        common = [asked.query.terms[at] for at in terms.common]
+        for id_, held in tokens.holding(db, lane.kind, common, ids):
+            for at in rank.bits(held):
+                terms.rows[id_] = terms.rows.get(id_, 0) | 1 << terms.common[at]
 
 
 def _same(db: apsw.Connection, asked: Asked, lane: Lane) -> list[int]:
@@ -464,7 +468,8 @@ def _same(db: apsw.Connection, asked: Asked, lane: Lane) -> list[int]:
 def _by_words(db: apsw.Connection, asked: Asked, lane: Lane, terms: rank.Terms, pool: int) -> list[int]:
     """The best rows by FTS5's BM25, ordered by FTS5 itself, so that filters apply before the cut and it stops early.
 
-    A word that most texts hold ("user") nominates none, unless the query has no other: it would cost reading them all.
+    A word that most texts hold ("user") nominates none: it would cost reading them all. Where the query has no other
+    the newest texts are nominated, if there are many.
     """
     if not asked.query.terms:
         return []
@@ -474,7 +479,7 @@ def _by_words(db: apsw.Connection, asked: Asked, lane: Lane, terms: rank.Terms, 
         f"""
         SELECT {words}.rowid FROM {words} CROSS JOIN {lane.table} {alias} ON {alias}.id = {words}.rowid
         WHERE {words} MATCH ? AND {asked.condition(lane)} AND {asked.filter_sql}
-        ORDER BY {words}.rank LIMIT ?
+        ORDER BY {f"{words}.rank" if telling or not terms.common else f"{words}.rowid DESC"} LIMIT ?
         """,
         (match_expression(telling or asked.query.terms, _scope_terms(asked, lane)), *asked.filter_bindings, pool),
     )
@@ -554,11 +559,17 @@ def _visible(db: apsw.Connection, asked: Asked, message_ids: Collection[int]) ->
 
 
 def _named_entities(db: apsw.Connection, asked: Asked) -> list[entities.Mentioned]:
-    """The entities the query names: its words and word runs looked up by name, and by vector where they are on."""
+    """The entities the query names: its words and word runs looked up by name, its names by what begins with them,
+    and the whole by vector where they are on.
+    """
     reach = asked.entity_reach
     if not entities.any_in(db, reach.sql, reach.bindings):
         return []
     named = entities.named(db, _possible_names(asked.query.text), reach.sql, reach.bindings)
+    known = {entity.id for entity in named}
+    beginnings = _beginnings(asked.query.text)
+    begun = [entity for each in beginnings for entity in entities.beginning(db, each, reach.sql, reach.bindings)]
+    named += {entity.id: entity for entity in begun if entity.id not in known}.values()
     if asked.vector is not None:
         near = vectors.nearest(db, "entity", asked.vector, reach.keys, 5, asked.now)
         close = [id_ for id_, similarity in near if similarity >= _ENTITY_SIMILARITY]
@@ -567,8 +578,22 @@ def _named_entities(db: apsw.Connection, asked: Asked) -> list[entities.Mentione
     return named
 
 
+def _beginnings(text: str) -> list[str]:
+    """The words, normalised, with which longer names may begin: "Christoph", or a query of one word.
+
+    "live" is no name, though Liverpool begins so.
+    """
+    words = _split(text)
+    names = dict.fromkeys(fold(word) for word in words if len(words) == 1 or word[:1].isupper())
+    return [name for name in names if len(name) >= _BEGINNING and name not in STOP_WORDS][:_MOST_BEGINNINGS]
+
+
+def _split(text: str) -> list[str]:
+    return [word.removesuffix("'s").removesuffix("’s") for word in text[:4000].split()[:64]]
+
+
 def _possible_names(text: str) -> list[str]:
-    words = [word.removesuffix("'s").removesuffix("’s") for word in text[:4000].split()[:64]]
+    words = _split(text)
     runs = {fold(" ".join(words[i : i + length])) for length in range(1, _NAME_WORDS + 1) for i in range(len(words))}
     for word in words:
         if not word.isascii():

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 AGREEMENT = 0.995  # cosine two runtimes of one model reach on the probe texts; another model stays far below
 _ROUND = 64  # texts embedded between two commits
+_SCALES: dict[bytes, tuple[float, float, float]] = {}  # of the embedders, by their probes, that this process calibrated
 
 # The rows that want a vector, with what the vector table filters by.
 _WANTING = {
@@ -133,6 +134,7 @@ class Semantic:
         if self.embedder is None or self._off:
             raise ModelMissingError(f"cannot embed: {self._off}")
         mine = self._identity(self.embedder)
+        scale = self._scale(self.embedder, mine)
         with self._database.write() as db:
             if vectors.identity(db, "building") != mine:
                 vectors.create(db, mine, "building")
@@ -144,6 +146,7 @@ class Semantic:
         with self._database.write() as db:
             if vectors.identity(db, "building") == mine:
                 vectors.exchange(db, "building")
+                vectors.calibrate(db, mine, scale)
             elif vectors.identity(db) != mine:
                 raise EmbedderMismatchError(
                     f"another embedder began to make all vectors anew before {mine.name} was done, and its own go on; "
@@ -216,7 +219,22 @@ class Semantic:
                         vectors.create(db, mine)
                         theirs = mine
             _compare(theirs, mine)
+            with self._database.read() as db:
+                calibrated = vectors.calibrated(db)
+            if not calibrated:
+                scale = self._scale(embedder, mine)
+                with self._database.write() as db:
+                    vectors.calibrate(db, theirs, scale)
             self._checked = theirs
+
+    def _scale(self, embedder: Embedder, mine: vectors.Identity) -> tuple[float, float, float]:
+        """The scale of this embedder's cosines (see embed.calibration)."""
+        from memlite.embed import PAIRS, calibration
+
+        if mine.probes not in _SCALES:
+            found = self._vectors(embedder, [text for pair in PAIRS for text in pair])
+            _SCALES[mine.probes] = calibration(found[::2], found[1::2])
+        return _SCALES[mine.probes]
 
     def _identity(self, embedder: Embedder) -> vectors.Identity:
         from memlite.embed import PROBES

@@ -11,6 +11,12 @@ import apsw
 
 from memlite.db import discard
 
+# The cosines that the default embedder gives the texts of embed.PAIRS (see embed.calibration); another embedder's are
+# brought to its scale, so that a similarity, and every weight and floor that was fitted on it, means the same.
+APART, ALIKE = 0.101, 0.566
+_SAME_SCALE = 0.02  # a runtime or a quantisation of the default model stays this close
+_TOLD_APART = 2.0  # standard deviations; what tells a question's answer from others no better has no scale
+
 Kind = Literal["fact", "message", "entity"]
 KINDS: tuple[Kind, ...] = ("fact", "message", "entity")
 
@@ -63,6 +69,30 @@ def generations(db: apsw.Connection) -> dict[Generation, Identity]:
 def identity(db: apsw.Connection, generation: Generation = "serving") -> Identity | None:
     """The embedder of this file, None while it has no vectors."""
     return generations(db).get(generation)
+
+
+def calibrated(db: apsw.Connection) -> bool:
+    """Whether the file knows the scale of its embedder."""
+    return bool(db.execute("SELECT count(alike) FROM embedder WHERE generation = 'serving'").get)
+
+
+def calibrate(db: apsw.Connection, embedder: Identity, found: tuple[float, float, float]) -> None:
+    """Keep the scale of the file's embedder (see embed.calibration), if it still is this one."""
+    db.execute(
+        "UPDATE embedder SET apart = ?, spread = ?, alike = ? WHERE generation = 'serving' AND probes = ?",
+        (*found, embedder.probes),
+    )
+
+
+def _scale(db: apsw.Connection) -> tuple[float, float]:
+    """The factor and the constant that make a similarity on the default embedder's scale of a cosine."""
+    row = db.execute("SELECT apart, spread, alike FROM embedder WHERE generation = 'serving'").fetchone()
+    apart, spread, alike = row if row and row[2] is not None else (APART, 0.0, ALIKE)
+    same = abs(apart - APART) < _SAME_SCALE and abs(alike - ALIKE) < _SAME_SCALE
+    if same or alike - apart <= _TOLD_APART * spread:
+        return 1.0, 0.0
+    factor = (ALIKE - APART) / (alike - apart)
+    return factor, APART - factor * apart
 
 
 def table(kind: Kind, generation: Generation | Literal["leaving"] = "serving") -> str:
@@ -251,7 +281,7 @@ def nearest(
     now: int | None,
     within: tuple[str, Sequence[object]] | None = None,
 ) -> list[tuple[int, float]]:
-    """The k nearest living rows, as (row id, cosine similarity clipped to [0, 1]), nearest first.
+    """The k nearest living rows, as (row id, similarity), nearest first.
 
     now: the UTC milliseconds at which they live; None: past rows as well. keys: the scope's keys (see scopes.Reach).
     within: an SQL query of the row ids that may be returned.
@@ -271,11 +301,12 @@ def nearest(
         """,
         bindings,
     )
-    return [(id_, similarity(distance)) for id_, distance in rows]
+    scale = _scale(db)
+    return [(id_, _similarity(distance, scale)) for id_, distance in rows]
 
 
 def similarities(db: apsw.Connection, kind: Kind, query: bytes, ids: Iterable[int]) -> dict[int, float]:
-    """The similarity of given rows to a query, for those that have a vector."""
+    """The similarity of given rows to a query, in [0, 1], for those that have a vector."""
     rows = db.execute(
         f"""
         SELECT v.id, vec_distance_cosine(v.embedding, ?) FROM json_each(?) wanted
@@ -283,9 +314,11 @@ def similarities(db: apsw.Connection, kind: Kind, query: bytes, ids: Iterable[in
         """,
         (query, json.dumps(list(ids))),
     )
-    return {id_: similarity(distance) for id_, distance in rows}
+    scale = _scale(db)
+    return {id_: _similarity(distance, scale) for id_, distance in rows}
 
 
-def similarity(distance: float | None) -> float:
-    """Cosine distance (0 to 2) as similarity; a vector of zeros has none and resembles nothing."""
-    return 0.0 if distance is None else min(1.0, max(0.0, 1.0 - distance))
+def _similarity(distance: float | None, scale: tuple[float, float]) -> float:
+    """Cosine distance (0 to 2) as similarity in [0, 1]; a vector of zeros has none and resembles nothing."""
+    factor, constant = scale
+    return 0.0 if distance is None else min(1.0, max(0.0, factor * (1.0 - distance) + constant))

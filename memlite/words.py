@@ -7,6 +7,8 @@ import re
 import unicodedata
 from dataclasses import dataclass
 
+from memlite.date_words import frequent_words
+
 # Scripts written without spaces, and Hangul, whose particles stick to the noun: unicode61 makes one token of
 # a whole run, so a two-character word inside it is found only through bigrams.
 _UNSPACED = (
@@ -18,7 +20,14 @@ _UNSPACED = (
 _RUN = re.compile(f"[{_UNSPACED}]+")
 _QUOTED = re.compile(r'"([^"]{2,200})"|“([^”]{2,200})”|«([^»]{2,200})»')
 
-_JOINERS = "'’-‐–—/,"  # punctuation inside ordinary words and between two of them
+_HYPHENS = "-‐–—/"  # what stands between the words of a compound, and between the ends of a range
+_SIGNS = frozenset("._@:\\#=+~")  # what made-up names have inside, and ordinary words (and/or, it's, AT&T) have not
+# A number as people write it: 20, 1.5, 1,200.50, 7:30, 19h30, 6'2, 4x4; perhaps of a currency, in per cent or degrees.
+_PLAIN_NUMBER = r"(?:\d{1,3}(?:[.,'’]\d{3})+(?:[.,]\d+)?|\d{1,2}:\d\d:\d\d|\d+(?:[.,:'’hu]\d+)?)"
+_AMOUNT = re.compile(rf"(?:[^\W\d_]{{0,3}}[$€£¥₹])?{_PLAIN_NUMBER}(?:[x×]{_PLAIN_NUMBER})*[$€£¥₹%°]?")
+_DAY = re.compile(r"\d{4}([-./])\d{1,2}\1\d{1,2}|\d{1,2}([-./])\d{1,2}\2\d{4}|\d{1,2}([-/])\d{1,2}\3\d\d")
+_LABEL = re.compile(r"[^\W\d_]\d{1,2}|[^\W\d_]{2,}-\d*0(?:s|er|ies)")  # A4, B12, Q3; mid-90s
+_UNIT = re.compile(r"[ck]?m[23]|[ap]\.m")  # m² is m2 by now
 
 # Letters that Unicode does not take apart, as people write them who do not have them; and the other way, in two.
 _PLAIN = str.maketrans(
@@ -29,7 +38,8 @@ _IN_TWO = str.maketrans(
     {"ä": "ae", "ö": "oe", "ü": "ue", "ø": "oe", "å": "aa", "Ä": "Ae", "Ö": "Oe", "Ü": "Ue", "Ø": "Oe", "Å": "Aa"}
 )
 
-# English words that say how a question is built, not what it is about. Dropped unless nothing else is left.
+# English words that say how a question is built, not what it is about. Dropped unless nothing else is left; in a
+# query in another language that dates.toml knows the words by which it tells that language.
 STOP_WORDS = frozenset(
     """a about above after again all also am an and any are as at be because been before being below between
     both but by can could did do does doing don down during each either else ever few for from further get
@@ -40,6 +50,8 @@ STOP_WORDS = frozenset(
     whether which while who whom whose why will with within without would yes yet you your yours yourself
     d ll m o re s t ve""".split()
 )
+
+_TELLING = 2000  # characters of a query that tell its language
 
 # FTS5 evaluates each term of an OR; past this many more terms cost time and no longer change the ranking.
 MAX_TERMS = 64
@@ -101,6 +113,7 @@ def beside(text: str) -> str:
 def read_query(text: str) -> Query:
     """Split any text into quoted FTS5 terms. No input raises; a text without a letter or digit has no terms."""
     text = unicodedata.normalize("NFKC", text.replace("\x00", " ")).encode("utf-8", "replace").decode()
+    foreign = frequent_words(text[:_TELLING])
     terms: dict[str, None] = {}
     stopped: dict[str, None] = {}
     exact: dict[str, None] = {}
@@ -126,17 +139,18 @@ def read_query(text: str) -> Query:
                 terms |= dict.fromkeys(_run_terms(run))
             terms |= {_quote(part): None for part in map(_trim, _RUN.sub(" ", word).split()) if part}
             continue
-        if word.casefold() in STOP_WORDS:
-            stopped[_quote(word)] = None
-            continue
         parts = _parts(word)
         term = _quote(word if len(parts) <= _MAX_PARTS else " ".join(parts[:_MAX_PARTS]))
+        if _is_identifier(word, parts, raw):
+            terms[term] = exact[term] = None
+            continue
+        if word.casefold() in STOP_WORDS or (foreign and all(_is_stopped(part, foreign) for part in parts)):
+            stopped[_quote(word)] = None
+            continue
         terms[term] = None
-        if _is_identifier(word, parts):
-            exact[term] = None
-        elif len(parts) > 1:
+        if len(parts) > 1:
             # "well-known" as a phrase, and its parts for a text that spells it "well known" or uses one.
-            terms |= {_quote(part): None for part in parts if len(part) > 2 and part.casefold() not in STOP_WORDS}
+            terms |= {_quote(part): None for part in parts if len(part) > 2 and not _is_stopped(part, foreign)}
     chosen = list(terms or stopped)[:MAX_TERMS]
     return Query(text, tuple(chosen), tuple(term for term in exact if term in chosen)[:8])
 
@@ -168,11 +182,49 @@ def _parts(word: str) -> list[str]:
     return "".join(ch if _is_word(ch) else " " for ch in word).split()
 
 
-def _is_identifier(word: str, parts: list[str]) -> bool:
-    """node.js, ERR-7731, a@b.com, v2.0.1, covid-19: digits with letters or punctuation, or more than a hyphen."""
+def _is_stopped(part: str, foreign: frozenset[str]) -> bool:
+    """Whether a part of a word says only how a question is built: of "Qu'est-ce", of "l'amie" the first."""
+    return part.casefold() in STOP_WORDS or (bool(foreign) and (len(part) < 3 or part.casefold() in foreign))
+
+
+def _is_identifier(word: str, parts: list[str], raw: str) -> bool:
+    """Something made up, of which every sign counts: node.js, ERR-7731, a@b.com, v2.0.1, covid-19, /etc/hosts.
+
+    Not what stands in any text: 5pm, 7:30, 3rd, 90s, $40, 10kg, 2x, 14/06/2023, a 10-year-old, U.S.
+    """
     if any(ch.isdigit() for ch in word):
-        return len(parts) > 1 or any(ch.isalpha() for ch in word)
-    return len(parts) > 1 and any(not _is_word(ch) and ch not in _JOINERS for ch in word)
+        return (len(parts) > 1 or any(ch.isalpha() for ch in word)) and not _is_quantity(word)
+    if len(parts) < 2 or ".." in word:
+        return False
+    signs = _SIGNS.intersection(word)
+    if signs == {"."}:
+        return max(map(len, parts)) > 2  # shorter ones abbreviate: U.S., e.g., Ph.D.
+    return bool(signs) or raw.startswith(("/", "~/", "./"))
+
+
+def _is_quantity(word: str) -> bool:
+    """Whether a word with digits is a time, day, ordinal, decade, amount, size or range, alone or in a compound."""
+    pieces = re.split(f"[{_HYPHENS}]", word)
+    if _DAY.fullmatch(word) or _LABEL.fullmatch(word):
+        return True
+    if len(pieces) > 1 and all(piece.isdigit() for piece in pieces):
+        sizes = [len(piece) for piece in pieces]
+        return len(sizes) == 2 and (max(sizes) < 4 or sizes in ([4, 4], [4, 2]))  # not the number of a telephone
+    return _is_amount(pieces[0]) and all(_is_amount(piece) or _is_common(piece) for piece in pieces[1:])
+
+
+def _is_amount(piece: str) -> bool:
+    """A number with at most a unit or an ending: 40, 5pm, 3rd, 2ème, 80er, 10kg, US$40."""
+    found = _AMOUNT.match(piece)
+    if not found:
+        return False
+    unit = piece[found.end() :]
+    return _is_common(unit) or (len(unit) <= 3 and unit.isalpha()) or _UNIT.fullmatch(unit) is not None
+
+
+def _is_common(piece: str) -> bool:
+    """Letters, none of them a capital but the first: not the ERR of 7731-ERR."""
+    return all(_is_word(ch) and not ch.isdigit() for ch in piece) and piece[1:] == piece[1:].lower()
 
 
 def _run_terms(run: str) -> list[str]:

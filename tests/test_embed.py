@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlite import downloads, embed
+from memlite import downloads, embed, vectors
 from memlite import models as model_files
 from memlite.embed import GGUFEmbedder, SentenceEmbedder, chunks, cosine, normalise, pack
 from memlite.errors import InvalidInputError, ModelError, ModelMissingError
@@ -314,6 +314,14 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
         env = {"PYTHONWARNINGS": "ignore::DeprecationWarning", "TOKENIZERS_PARALLELISM": "false"}
         done = run_python(code, **env)
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize("runtime", ["embedder", "twin"])
+def test_the_default_model_is_on_the_scale_that_the_others_are_brought_to(runtime, request):
+    vectors_of = request.getfixturevalue(runtime).embed
+    questions, answers = ([pack(vector) for vector in vectors_of(texts)] for texts in zip(*embed.PAIRS))
+    apart, _, alike = embed.calibration(questions, answers)
+    assert (apart, alike) == pytest.approx((vectors.APART, vectors.ALIKE), abs=0.001)
 
 
 class TestOpenEmbedder:

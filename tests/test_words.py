@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlite.schema import _TOKENIZER
+from memlite.schema import TOKENIZER
 from memlite.words import (
     MAX_TERMS,
     STOP_WORDS,
@@ -26,7 +26,7 @@ ANY_TEXT = st.text(st.characters(exclude_categories=()))
 @pytest.fixture(scope="module")
 def index() -> apsw.Connection:
     db = apsw.Connection(":memory:")
-    db.execute(f"CREATE VIRTUAL TABLE t USING fts5(text, words, scope, tokenize='{_TOKENIZER}')")
+    db.execute(f"CREATE VIRTUAL TABLE t USING fts5(text, words, scope, tokenize='{TOKENIZER}')")
     db.execute("INSERT INTO t VALUES ('one green tea', '', 'u1 live')")
     return db
 
@@ -189,3 +189,40 @@ def test_a_query_cannot_name_another_scope(index: apsw.Connection) -> None:
     expression = match_expression(read_query("scope : u2 OR u2 live other").terms, "u1 live")
     found = index.execute("SELECT text FROM t WHERE t MATCH ?", (expression,)).fetchall()
     assert ("the other user",) not in found
+
+
+QUANTITIES = """5pm 10am 7:30 7:30pm 7.30pm 12:30:15 19h30 7u30 5p.m. 1st 2nd 3rd 42nd 1er 2ème 2ª 1ste 2-й 5वीं 90s '90s
+1990s 60's 80er 80er-Jahre 90-х mid-90s $40 20% 40€ US$40 1,200.50 1.200.000 40k 2x 4x4 3D 4K 10kg 500GB 100mg 5'11 20°C
+20m² 30km/h 2023-05-08 14/06/2023 1.1.2024 24/7 10-12 2019-2021 2023/24 10-year-old 5-star 3-Zimmer-Wohnung 9am–5pm 1/2
+1.5 3,5 A4 B12 Q3""".split()
+ABBREVIATIONS = "U.S. e.g. z.B. Ph.D. a.m. AT&T R&B and/or well...then book(s) wow!great".split()
+
+
+@pytest.mark.parametrize("word", [*QUANTITIES, *ABBREVIATIONS])
+def test_what_stands_in_any_text_is_no_identifier(word: str) -> None:
+    assert read_query(f"about {word}").exact == ()
+
+
+@pytest.mark.parametrize(
+    "word",
+    """ERR-7731 7731-ERR node.js a@b.com v1.2.3 2.0.1 3.11.10 192.168.0.1 PT50000201231234567890154 a8f3e0b1c9 8f3e0
+    /etc/hosts src/main.py C:\\Users\\ana covid-19 F-16 iPhone15 user_id example.com 555-1234 912-345-678 1-800-FLOWERS
+    std::vector localhost:8080 AB12CD 978-3-16-148410-0""".split(),
+)
+def test_what_is_made_up_is_an_identifier(word: str) -> None:
+    assert len(read_query(f"about {word}").exact) == 1
+
+
+@pytest.mark.parametrize(
+    ("query", "terms"),
+    [
+        pytest.param("Welche Nüsse verträgt Clara nicht?", ["Nüsse", "verträgt", "Clara"], id="German"),
+        pytest.param("Qu'est-ce que Claire ne supporte pas ?", ["Claire", "supporte"], id="French"),
+        pytest.param("¿Dónde es que vive ahora mi hermano?", ["vive", "ahora", "hermano"], id="Spanish"),
+        pytest.param("war Berlin", ["war", "Berlin"], id="one-word-tells-no-language"),
+        pytest.param("Did Ana die in the war?", ["Ana", "die", "war"], id="English"),
+        pytest.param("er ist es", ["er", "ist", "es"], id="unless-nothing-else-is-left"),
+    ],
+)
+def test_what_builds_a_question_in_its_own_language_goes(query: str, terms: list[str]) -> None:
+    assert [unquoted(term) for term in read_query(query).terms] == terms

@@ -1,0 +1,175 @@
+"""What comes first, and what does not count: names in part, subjects, lengths, everyday tokens, frequent words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memlite import Memory, entities, scopes
+from memlite.records import Scope
+
+
+@pytest.fixture(params=[None, False], ids=["with vectors", "words alone"])
+def both(path: Path, request: pytest.FixtureRequest) -> Iterator[Memory]:
+    with Memory(path, embedder=request.param, extractor=False) as opened:
+        yield opened
+
+
+# Everyday tokens.
+
+
+@pytest.mark.parametrize(
+    ("text", "question"),
+    [
+        ("The gym opens at 5pm.", "What did the dentist say at 5pm?"),
+        ("Ana's 2nd cat is grey.", "Who won the 2nd prize at the chess tournament?"),
+        ("Ben lives in the U.S. now.", "Which U.S. president visited Lisbon?"),
+        ("Clara was born in the 90s.", "Who sang that 90s song?"),
+    ],
+)
+def test_a_time_or_an_ordinal_alone_answers_nothing(both: Memory, text: str, question: str) -> None:
+    both.remember([text, "It rained on Sunday.", "The train was late."], user_id="u")
+    assert both.context(question, user_id="u").text == ""
+
+
+def test_an_identifier_answers(both: Memory) -> None:
+    both.remember(["ERR-7731 means that the disk is full.", "It rained on Sunday."], user_id="u")
+    assert both.context("What did the dentist say about ERR-7731?", user_id="u").hits[0].text.startswith("ERR-7731")
+
+
+# Names in part.
+
+
+def named(memory: Memory, *names: Any) -> None:
+    memory.remember([{"text": f"Number {n}.", "entities": [name]} for n, name in enumerate(names)], user_id="u")
+
+
+def entities_of(memory: Memory, query: str) -> dict[str, float]:
+    hits = memory.search(query, user_id="u", explain=True)
+    return {name: hit.explain.entity for hit in hits if hit.explain for name in hit.explain.entities}
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        pytest.param("Christoph", {"Christopher": 0.5}, id="inside-a-word"),
+        pytest.param("What did Christoph say?", {"Christopher": 0.5}, id="in-a-question"),
+        pytest.param("christoph", {"Christopher": 0.5}, id="in-small-letters-alone"),
+        pytest.param("Osteria", {"Osteria Lume": 0.5}, id="a-word-of-a-name"),
+        pytest.param("Jean's song", {"Jean-Luc": 0.5}, id="before-a-hyphen"),
+        pytest.param("Gret", {"Margarethe": 0.5}, id="of-an-alias"),
+        pytest.param("Where do I live?", {}, id="no-name"),
+        pytest.param("Liv", {}, id="three-letters"),
+        pytest.param("Mari", {}, id="two-names-inside-a-word"),
+        pytest.param("Maria", {"Maria Silva": 0.5, "Maria Rossi": 0.5}, id="two-names-at-a-words-end"),
+        pytest.param("Christopher", {"Christopher": 1.0}, id="the-whole-name"),
+    ],
+)
+def test_the_beginning_of_a_name_names_it_and_weighs_half(memory: Memory, query: str, found: dict[str, float]) -> None:
+    alias = {"name": "Margarethe", "aliases": ["Gretchen"]}
+    named(memory, "Christopher", "Osteria Lume", "Jean-Luc", alias, "Liverpool", "Maria Silva", "Maria Rossi")
+    assert entities_of(memory, query) == found
+
+
+def test_a_name_that_begins_too_many_names_is_none(memory: Memory) -> None:
+    named(memory, *(f"Maria {family}" for family in "Silva Rossi Costa Lopes Braga Pinto".split()))
+    assert entities_of(memory, "Maria") == {}
+
+
+def test_what_begins_a_name_is_looked_up_by_index(memory: Memory) -> None:
+    named(memory, "Christopher")
+    with memory._database.read() as db:
+        reach = scopes.reach_of_entities(db, Scope(user_id="u"))
+        assert reach is not None
+        asked: list[tuple[str, Any]] = []
+        db.exec_trace = lambda _, sql, bindings: asked.append((sql, bindings)) or True
+        found = entities.beginning(db, "christoph", reach.sql, reach.bindings)
+        db.exec_trace = None
+        plan = [row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {asked[0][0]}", asked[0][1])]
+    assert [each.name for each in found] == ["Christopher"]
+    looked_up = [step for step in plan if step.startswith(("SEARCH e ", "SEARCH a ", "SCAN e", "SCAN a"))]
+    assert len(looked_up) == 2
+    assert all(step.endswith("(root_id=? AND folded>? AND folded<?)") for step in looked_up)
+
+
+# Subjects.
+
+
+@pytest.mark.parametrize(
+    ("question", "first"),
+    [
+        ("What did Ana give?", "Ana gave Ben a violin."),
+        ("What did Ben give?", "Ben gave Ana a ticket to Rome."),
+        ("What did Ana give Ben?", "Ana gave Ben a violin."),
+        ("What did Ben give Ana?", "Ben gave Ana a ticket to Rome."),
+        ("What does Ana like?", "Ana likes Ben's apple cake."),
+        ("What does Ben like?", "Ben likes Ana's garden."),
+    ],
+)
+def test_a_fact_about_whom_the_query_names_first_comes_first(both: Memory, question: str, first: str) -> None:
+    given = ["Ana gave Ben a violin.", "Ben gave Ana a ticket to Rome."]
+    both.remember(
+        ["Ana likes Ben's apple cake.", "Ben likes Ana's garden."] if "like" in question else given, user_id="u"
+    )
+    found = both.search(question, user_id="u", explain=True)
+    about = [hit.text for hit in found if hit.explain and hit.explain.parts["speaker"][0]]
+    assert about == [hit.text for hit in found if hit.text.startswith(first.split()[0])]
+    assert found[0].text == first
+
+
+def test_what_somebody_says_of_himself_is_about_him(memory: Memory) -> None:
+    told = [{"text": "I sing in a choir.", "by": "Ana"}, {"text": "I sing in a band.", "by": "Ben"}]
+    memory.remember(told, user_id="u")
+    assert memory.search("Where does Ana sing?", user_id="u")[0].text == "I sing in a choir."
+    assert memory.search("Where does Ben sing?", user_id="u")[0].text == "I sing in a band."
+
+
+def test_a_fact_from_a_message_of_another_keeps_its_subject(memory: Memory) -> None:
+    said = memory.add([{"role": "user", "content": "Ben gave me a violin, I gave him a drum"}], user_id="u").messages
+    told = ["Ben gave Ana a violin.", "Ana gave Ben a drum."]
+    memory.remember([{"text": text, "source": said} for text in told], user_id="u")
+    hits = memory.search("What did Ana give?", user_id="u", explain=True)
+    about = {hit.text: hit.explain.parts["speaker"][0] for hit in hits if hit.explain}
+    assert about == {told[0]: 0.0, told[1]: 1.0}
+
+
+# Lengths.
+
+RAMBLE = """I have been thinking a lot about {} and the weather, the garden, what my neighbour said about taxes and the
+new tram line, and how the summer was far too hot for anything but sitting in the shade with a cold drink and a book,
+which reminds me of the time when we drove to the coast and the car broke down near a petrol station, and we waited
+four hours for help while it rained; later somebody fixed it with a piece of wire, and we laughed about it for years."""
+
+
+@pytest.mark.parametrize("question", ["What is the name of my cat?", "Who is my cat?", "my cat", "cat"])
+def test_a_short_text_that_says_it_comes_before_long_ones_that_mention_it(both: Memory, question: str) -> None:
+    both.add("My cat is Mimi.", user_id="u", run_id="short", extract="never")
+    for n, what in enumerate(["my cat", "a cat", "cats and dogs", "the cat of my aunt"]):
+        both.add(RAMBLE.format(what), user_id="u", run_id=f"long {n}", extract="never")
+    assert both.search(question, user_id="u")[0].text == "My cat is Mimi."
+
+
+# Frequent words.
+
+
+def test_words_that_nearly_all_of_many_texts_hold_bring_the_newest(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memlite.search.MOST_ROWS", 20)
+    memory.remember([f"The user has code {n}." for n in range(80)], user_id="u")
+    newest = [f"The user has code {n}." for n in range(79, 74, -1)]
+    assert [hit.text for hit in memory.search("user code", user_id="u", limit=5)] == newest
+    assert memory.search("user code 7", user_id="u")[0].text == "The user has code 7."
+
+
+def test_how_rare_a_frequent_word_is_is_told_by_its_first_rows(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory.remember([f"The user has {('tea', 'milk')[n % 2]} number {n}." for n in range(100)], user_id="u")
+    memory.remember([f"Elsewhere {n}." for n in range(100)], user_id="another")
+    exact = memory.search("user tea 8", user_id="u", explain=True)
+    monkeypatch.setattr("memlite.search.MOST_ROWS", 20)
+    told = memory.search("user tea 8", user_id="u", explain=True)
+    assert [hit.text for hit in told] == [hit.text for hit in exact]
+    assert [hit.score for hit in told] == pytest.approx([hit.score for hit in exact], rel=0.05)
