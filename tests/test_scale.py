@@ -74,14 +74,14 @@ def test_another_embedders_similarities_are_on_the_defaults_scale(
 
 @pytest.fixture(scope="module")
 def with_default() -> dict[str, Any]:
-    return synthetic.report(synthetic.measure())
+    return synthetic.report(synthetic.measure()[0])
 
 
 @pytest.mark.parametrize(("embedder", "near"), [(Lifted, 0.01), (Lowered, 0.08)], ids=["lifted", "lowered"])
 def test_search_and_its_floor_are_as_good_with_another_embedders_cosines(
     embedder: type[Lifted], near: float, with_default: dict[str, Any]
 ) -> None:
-    found = synthetic.report(synthetic.measure(embedder()))
+    found = synthetic.report(synthetic.measure(embedder())[0])
     expected = {measure: pytest.approx(with_default[measure], abs=near) for measure in synthetic.MEASURES}
     assert {measure: found[measure] for measure in synthetic.MEASURES} == expected
 
