@@ -1456,6 +1456,7 @@ def test_an_interrupted_add_has_stored_its_message(own: dict[str, str], path: Pa
     with subprocess.Popen(
         [*CLI, "add", "I booked Osteria Lume for 14 June at 19:30. " * 80],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, **own},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a background job's children ignore it
     ) as adding:  # fmt: skip
         with Memory(path, embedder=False, extractor=False) as memory:
             while not memory.stats().messages and adding.poll() is None:
