@@ -118,14 +118,16 @@ def languages_of(text: str) -> list[str]:
 def frequent_words(text: str) -> frozenset[str]:
     """The frequent words of the language that a text is in, lower case; none where it may be in English.
 
-    Two of them have to be there, and no word that is English only: "war" alone is no German.
+    Two of them have to be there that are no English words and no names ("Ben" is Dutch for "am", but not behind other
+    words), and no word that is English only: "war" alone is no German.
     """
-    found = [_telling().get(word, []) for word in set(_LETTERS.findall(text.lower()))]
-    counts = Counter(code for codes in found for code in codes)
+    words = {word.lower() for at, word in enumerate(_LETTERS.findall(text)) if at == 0 or word.islower()}
+    found = [_telling().get(word, []) for word in words]
+    counts = Counter(code for codes in found if "en" not in codes for code in codes)
     most = max(counts.values(), default=0)
     if most < 2 or ["en"] in found:
         return frozenset()
-    codes = [code for code in SPACED if counts[code] == most and code != "en"]
+    codes = [code for code in SPACED if counts[code] == most]
     return frozenset(word for code in codes for word in str(_table()[code]["told_by"]).split())
 
 

@@ -145,7 +145,7 @@ def read_query(text: str) -> Query:
             terms[term] = exact[term] = None
             continue
         if word.casefold() in STOP_WORDS or (foreign and all(_is_stopped(part, foreign) for part in parts)):
-            stopped[_quote(word)] = None
+            stopped[term] = None
             continue
         terms[term] = None
         if len(parts) > 1:

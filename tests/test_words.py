@@ -226,3 +226,9 @@ def test_what_is_made_up_is_an_identifier(word: str) -> None:
 )
 def test_what_builds_a_question_in_its_own_language_goes(query: str, terms: list[str]) -> None:
     assert [unquoted(term) for term in read_query(query).terms] == terms
+
+
+@pytest.mark.parametrize("text", ["Ben found a job in Leeds.", "Ana met Tom in Den Haag", "Ben in Leeds"])
+def test_a_name_that_is_a_frequent_word_elsewhere_is_looked_for(text: str) -> None:
+    names = {f'"{word.strip(".")}"' for word in text.split() if word[0].isupper()}
+    assert names <= set(read_query(text).terms)
