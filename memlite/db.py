@@ -24,7 +24,6 @@ PAGE_CACHE_KIB = 65_536  # a scan of 10,000 vectors takes half the time of SQLit
 
 _MAGIC = b"SQLite format 3\x00"
 _BLOCK = 1 << 20
-_WAL_VERSION = 2  # header bytes 18 and 19
 
 # Databases of this process. A fork copies SQLite's locks and mutexes as they are: one made while another thread
 # works would leave the child waiting for somebody who is not there. So no fork happens inside a read or write.

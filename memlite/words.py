@@ -24,10 +24,11 @@ _HYPHENS = "-‐–—/"  # what stands between the words of a compound, and bet
 _SIGNS = frozenset("._@:\\#=+~")  # what made-up names have inside, and ordinary words (and/or, it's, AT&T) have not
 # A number as people write it: 20, 1.5, 1,200.50, 7:30, 19h30, 6'2, 4x4; perhaps of a currency, in per cent or degrees.
 _PLAIN_NUMBER = r"(?:\d{1,3}(?:[.,'’]\d{3})+(?:[.,]\d+)?|\d{1,2}:\d\d:\d\d|\d+(?:[.,:'’hu]\d+)?)"
-_AMOUNT = re.compile(rf"(?:[^\W\d_]{{0,3}}[$€£¥₹])?{_PLAIN_NUMBER}(?:[x×]{_PLAIN_NUMBER})*[$€£¥₹%°]?")
-_DAY = re.compile(r"\d{4}([-./])\d{1,2}\1\d{1,2}|\d{1,2}([-./])\d{1,2}\2\d{4}|\d{1,2}([-/])\d{1,2}\3\d\d")
-_LABEL = re.compile(r"[^\W\d_]\d{1,2}|[^\W\d_]{2,}-\d*0(?:s|er|ies)")  # A4, B12, Q3; mid-90s
-_UNIT = re.compile(r"[ck]?m[23]|[ap]\.m")  # m² is m2 by now
+# Strings, not compiled patterns: compiling takes longer than importing, and re keeps what it compiled.
+_AMOUNT = rf"(?:[^\W\d_]{{0,3}}[$€£¥₹])?{_PLAIN_NUMBER}(?:[x×]{_PLAIN_NUMBER})*[$€£¥₹%°]?"
+_DAY = r"\d{4}([-./])\d{1,2}\1\d{1,2}|\d{1,2}([-./])\d{1,2}\2\d{4}|\d{1,2}([-/])\d{1,2}\3\d\d"
+_LABEL = r"[^\W\d_]\d{1,2}|[^\W\d_]{2,}-\d*0(?:s|er|ies)"  # A4, B12, Q3; mid-90s
+_UNIT = r"[ck]?m[23]|[ap]\.m"  # m² is m2 by now
 
 # Letters that Unicode does not take apart, as people write them who do not have them; and the other way, in two.
 _PLAIN = str.maketrans(
@@ -205,7 +206,7 @@ def _is_identifier(word: str, parts: list[str], raw: str) -> bool:
 def _is_quantity(word: str) -> bool:
     """Whether a word with digits is a time, day, ordinal, decade, amount, size or range, alone or in a compound."""
     pieces = re.split(f"[{_HYPHENS}]", word)
-    if _DAY.fullmatch(word) or _LABEL.fullmatch(word):
+    if re.fullmatch(_DAY, word) or re.fullmatch(_LABEL, word):
         return True
     if len(pieces) > 1 and all(piece.isdigit() for piece in pieces):
         sizes = [len(piece) for piece in pieces]
@@ -215,11 +216,11 @@ def _is_quantity(word: str) -> bool:
 
 def _is_amount(piece: str) -> bool:
     """A number with at most a unit or an ending: 40, 5pm, 3rd, 2ème, 80er, 10kg, US$40."""
-    found = _AMOUNT.match(piece)
+    found = re.match(_AMOUNT, piece)
     if not found:
         return False
     unit = piece[found.end() :]
-    return _is_common(unit) or (len(unit) <= 3 and unit.isalpha()) or _UNIT.fullmatch(unit) is not None
+    return _is_common(unit) or (len(unit) <= 3 and unit.isalpha()) or re.fullmatch(_UNIT, unit) is not None
 
 
 def _is_common(piece: str) -> bool:
