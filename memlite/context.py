@@ -19,7 +19,7 @@ _BEGINS = re.compile(rf"(?:^|(?<=\s)){BULLET}(?=\S)")
 _MOST_READINGS = 8  # beginnings of a line, and ends: no line may cost its length squared
 # The day behind what a line says, perhaps with what it replaced, and perhaps a quotation behind it.
 _LINE_ENDS = re.compile(
-    rf" \(\d{{4}}-\d\d-\d\d(?:, (?!before: )[^()]*?)?(?:, before: (?P<before>.{{1,{LONGEST_QUOTE}}}?))?\)(?= \[|$)"
+    rf" \(\d{{4}}-\d\d-\d\d(?:, (?!before: )[^()]*?)?(?:, before: (?P<before>.{{1,{LONGEST_QUOTE}}}?))?\)(?= |$)"
 )
 
 # Tokens for each character of a kind, as the default extractor's tokenizer cuts them: it knows little but English, and
@@ -99,11 +99,12 @@ def pack(hits: Iterable[Hit], room: int, *, replaced: bool = True) -> tuple[list
 
 
 class Recalled(NamedTuple):
-    """What a line says from `start` on, in characters, if `pack` wrote it: the text of a fact or who said what, what it
-    replaced, and what is quoted behind it.
+    """What a line says from `start` to `end`, in characters, if `pack` wrote it: the text of a fact or who said what,
+    what it replaced, and what is quoted behind it, up to the end of the line.
     """
 
     start: int
+    end: int
     text: str
     before: str
     quoted: str
@@ -114,18 +115,20 @@ def recalled(line: str) -> list[Recalled]:
     ends = list(_LINE_ENDS.finditer(line))[:_MOST_READINGS]
     begins = list(_BEGINS.finditer(line))[:_MOST_READINGS] if ends else []
     spans = [(0, 0), *((found.start(), found.end()) for found in begins)]
-    return [
-        Recalled(start, line[first : end.start()], end["before"] or "", _unquoted(line[end.end() :]))
-        for start, first in spans
-        for end in ends
-        if first < end.start()
-    ]
+    return [_reading(line, start, first, end) for start, first in spans for end in ends if first < end.start()]
 
 
-def _unquoted(end: str) -> str:
-    """What a quotation at the end of a line says; "" where there is none, or where it was cut short."""
-    said = end.removeprefix(" [").removesuffix("]")
-    return "" if said.endswith("…") else said
+def _reading(line: str, start: int, first: int, end: re.Match[str]) -> Recalled:
+    behind = line[end.end() :]
+    is_quotation = behind.startswith(" [") and behind.endswith("]")
+    quoted = "" if not is_quotation or behind.endswith("…]") else behind[2:-1]
+    return Recalled(
+        start,
+        len(line) if is_quotation else end.end(),
+        line[first : end.start()],
+        end["before"] or "",
+        quoted,
+    )
 
 
 def _line(hit: Hit) -> str:

@@ -8,7 +8,20 @@ from dataclasses import dataclass, replace
 
 import apsw
 
-from memlite import arguments, entities, erasure, facts, forget, history, ids, instants, messages, scopes, ttls
+from memlite import (
+    arguments,
+    entities,
+    erasure,
+    facts,
+    forget,
+    history,
+    ids,
+    instants,
+    messages,
+    scopes,
+    subjects,
+    ttls,
+)
 from memlite.db import Database
 from memlite.errors import NotFoundError
 from memlite.forget import Deletion
@@ -21,6 +34,7 @@ LOG_HELD = (
     "another process reads the file, so its write-ahead log still holds the deleted bytes; "
     "they go when all have closed it, or with `memlite doctor --compact`"
 )
+_FEWEST_OF_FACT, _FEWEST_OF_MESSAGE = 2, 3  # words by which an erased text is known in the messages that stay
 _NEAREST = 3  # rows that are shown of those that have too few of a query's words
 
 
@@ -88,6 +102,11 @@ class Deleting:
         lines = forget.repeating(db, erased.message_texts.values(), *place) if erased.message_texts else ()
         if again := dict.fromkeys((*recalling, *lines)):
             yield f"{len(again)} message(s) repeat what was deleted, as memlite had recalled it: {', '.join(again)}"
+        if saying := [uid for uid in _saying(db, erased, *place) if uid not in again]:
+            yield (
+                f"{len(saying)} message(s) have all the words of what was deleted: {', '.join(saying)}; "
+                "`memlite show ID` shows what else they say, `memlite delete ID` takes them"
+            )
         yield from deletion.notes
 
     def receipt(self, gone: Gone) -> Receipt:
@@ -123,6 +142,22 @@ def of_id(db: apsw.Connection, id: str, keep_messages: bool, place: Place, place
     if row in in_facts:
         return forget.of_facts(db, [row[0]], keep_messages, *place)
     return forget.of_messages(db, [row[0]], *place)
+
+
+def _saying(db: apsw.Connection, erased: erasure.Erased, sql: str, bindings: Sequence[object]) -> list[str]:
+    """The ids of the messages of a scope that still have the words of an erased text, of a fact those behind its
+    subject: of "Ana drinks oat milk" a message that says "You drink oat milk".
+    """
+    texts = [(_behind_subject(text), _FEWEST_OF_FACT) for text in erased.fact_texts.values()]
+    texts += [(text, _FEWEST_OF_MESSAGE) for text in erased.message_texts.values()]
+    asked = {terms for text, fewest in texts if len(terms := read_query(text).terms) >= fewest}
+    found = {uid for terms in asked for uid in messages.having_words(db, " AND ".join(terms), sql, bindings)}
+    return sorted(found)
+
+
+def _behind_subject(text: str) -> str:
+    subject = subjects.read(text)
+    return " ".join((*subject.called, subject.behind)) if subject.names else text
 
 
 # What a query may delete: facts, current and past ones, and messages unless all that was learnt from them is archived.

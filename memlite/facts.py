@@ -241,13 +241,23 @@ def with_text(db: apsw.Connection, sql: str, bindings: Sequence[object], text: s
     """The row id and id of a fact of a scope (`sql` over the alias `s`) that says exactly this, or once said it, a
     current one first.
     """
-    return db.execute(
+    return with_texts(db, sql, bindings, (text,)).get(text)
+
+
+def with_texts(
+    db: apsw.Connection, sql: str, bindings: Sequence[object], texts: Iterable[str]
+) -> dict[str, tuple[int, str]]:
+    """The same for those of many texts that a fact says."""
+    digests = {text: digest(text) for text in texts}
+    rows = db.execute(
         f"""
-        SELECT f.id, {_UID} FROM facts f CROSS JOIN scopes s ON s.id = f.scope_id
-        WHERE f.hash = ? AND {sql} ORDER BY f.live DESC, f.id DESC LIMIT 1
+        SELECT f.hash, f.id, {_UID} FROM json_each(?) wanted CROSS JOIN facts f ON f.hash = wanted.value
+        CROSS JOIN scopes s ON s.id = f.scope_id WHERE {sql} ORDER BY f.live, f.id
         """,
-        (digest(text), *bindings),
-    ).fetchone()
+        (json.dumps(sorted(set(digests.values()))), *bindings),
+    )
+    found = {hash_: (id_, uid) for hash_, id_, uid in rows}
+    return {text: found[each] for text, each in digests.items() if each in found}
 
 
 def was_reworded(db: apsw.Connection, root_id: int, text: str, at: int) -> bool:

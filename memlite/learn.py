@@ -57,11 +57,15 @@ class ClaimLostError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A fact about to be stored, and the stored facts (row ids) it replaces or continues."""
+    """A fact about to be stored, and the stored facts (row ids) it replaces or continues.
+
+    refused: texts of those it does not replace, although the model says so.
+    """
 
     fact: NewFact
     replaces: tuple[int, ...] = ()
     continues: tuple[int, ...] = ()
+    refused: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -162,6 +166,7 @@ def propose(
             candidates += [
                 _candidate(fact, turns, window, known, request, batch, extractor, user, zone) for fact in kept
             ]
+            learnt.notes += tuple(_refusal(each.fact.text, old) for each in candidates for old in each.refused)
     return Proposal(scope, tuple(candidates), tuple(known), tuple(saying))
 
 
@@ -387,6 +392,13 @@ def _nearest_known(
     return sorted(best, key=lambda id_: -best[id_])[:KNOWN]
 
 
+def _refusal(new: str, old: str) -> str:
+    return (
+        f"{old!r} stays current: the model takes it for replaced by {new!r}, but the two are not seen to say something "
+        "of the same; `memlite archive ID` puts it away"
+    )
+
+
 def _turn(number: int, message: Message) -> Turn:
     return Turn(
         number=number,
@@ -435,9 +447,11 @@ def _candidate(
         expires_at=batch.expires_at,
         **event_dates.columns(event, fact.text, at, offset, zone),
     )
+    believed = [id_ for id_, text in replaced if claims.may_replace(text, fact.text, day, speakers, users)]
     return Candidate(
         new,
-        replaces=tuple(id_ for id_, text in replaced if claims.may_replace(text, fact.text, day, speakers, users)),
+        replaces=tuple(believed),
+        refused=tuple(text for id_, text in replaced if id_ not in believed),
         continues=tuple(known[n - 1][0] for n in fact.continues if 0 < n <= len(known)),
     )
 

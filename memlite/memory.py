@@ -342,6 +342,7 @@ class Memory:
         tell = progress or (lambda line: None)
         done = found = skipped = 0
         failures: list[str] = []
+        notes: dict[str, None] = {}
         tried: list[int] = []
         made = self._semantic.complete()
         while self._extractor is not None and (limit is None or len(tried) < limit):
@@ -359,11 +360,13 @@ class Memory:
                 failures.append(f"{batch.uid}: {error}")
             else:
                 done, found, skipped = done + 1, found + len(learnt.facts), skipped + len(learnt.skipped)
+                notes |= dict.fromkeys(learnt.notes)
             tell(f"batch {len(tried)}: {error or f'{len(learnt.facts)} fact(s)'}")
         made += self._semantic.complete()
         with self._database.read() as db:
             waiting = batches.queued(db, *self._place(db))
-        return WorkResult(done, found, skipped, made, len(waiting), tuple(failures), self._notes(bool(waiting)))
+        notes |= dict.fromkeys(self._notes(bool(waiting)))
+        return WorkResult(done, found, skipped, made, len(waiting), tuple(failures), tuple(notes))
 
     def reembed(self, progress: Callable[[int], None] | None = None) -> int:
         """Make all vectors of the file anew with this embedder; return how many.

@@ -145,6 +145,18 @@ def recalling(db: apsw.Connection, fact_ids: str, sql: str, bindings: Sequence[o
     return list(rows)
 
 
+def having_words(db: apsw.Connection, expression: str, sql: str, bindings: Sequence[object]) -> list[str]:
+    """The ids of a scope's messages whose own words an FTS5 expression finds, but of those that a deletion kept."""
+    rows = db.execute(
+        f"""
+        SELECT m.uid FROM message_words w CROSS JOIN messages m ON m.id = w.rowid JOIN scopes s ON s.id = m.scope_id
+        WHERE message_words MATCH ? AND NOT m.spent AND {sql} ORDER BY m.id
+        """,
+        (f"{{text words}} : ({expression})", *bindings),
+    )
+    return [uid for (uid,) in rows]
+
+
 def naming(db: apsw.Connection, names: Sequence[str], sql: str, bindings: Sequence[object]) -> int:
     """How many messages of a scope have any of these normalised names in them."""
     said = db.execute(f"SELECT m.content FROM messages m JOIN scopes s ON s.id = m.scope_id WHERE {sql}", bindings)

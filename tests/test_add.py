@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -702,3 +703,20 @@ def test_another_embedder_does_not_lose_the_messages_and_is_reported(path: Path,
         assert "memlite reembed" in f"{result.reason} {result.notes}"
     with Memory(path, embedder=False, extractor=False) as memory:
         assert memory.search("coffee", user_id="u")
+
+
+def test_a_claim_to_replace_that_is_not_believed_is_told(path: Path) -> None:
+    class Replaces(Echo):
+        def extract(self, request: ExtractionRequest) -> Extraction:
+            return Extraction(tuple(replace(f, replaces=(1,)) for f in super().extract(request).facts))
+
+    with Memory(path, embedder=False, extractor=Replaces()) as memory:
+        memory.add("Ana lives in Porto.", user_id="ana")
+        added = memory.add("Ana works in Porto at Feedzai.", user_id="ana")
+        memory.add("Ana was born in Porto.", user_id="ana", extract="later")
+        worked = memory.work()
+        assert "Ana lives in Porto." in [fact.text for fact in memory.get_all(user_id="ana")]
+    (note,) = (note for note in added.notes if "stays current" in note)
+    assert "'Ana lives in Porto.'" in note
+    assert "works in Porto" in note
+    assert any("stays current" in told for told in worked.notes)

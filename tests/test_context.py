@@ -61,7 +61,7 @@ def test_a_line_says_what_its_fact_replaced_where_there_is_room(learning: Memory
     assert ask() == line
     assert ask(replaced=False) == ask(max_tokens=30) == "- Ana drinks oat milk. (2025-05-10)"
     for text in (line, f"> {line} [somebody: no]", line.removesuffix(")")):
-        learnt = learning.add([{"role": "assistant", "content": text}], user_id="u").facts
+        learnt = learning.add([{"role": "user", "content": text}], user_id="u").facts
         assert bool(learnt) == (text != line)
 
 

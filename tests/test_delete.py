@@ -446,9 +446,10 @@ def test_a_message_that_repeats_a_deleted_one_is_told_of(memory: Memory, quoted:
     line = "Ana: The gate squeaks at night."
     shown = f"Ana has a gate. (2026-01-02) [{line}]" if quoted else f"{line} (2026-01-02)"
     again = memory.add(f"You know:\n- {shown}", user_id="u", extract="never").messages[0]
-    memory.add("Ana: The gate squeaks at night.", user_id="u", extract="never")
-    (note,) = memory.delete(said.messages[0]).notes
-    assert note.endswith(f": {again}")
+    anew = memory.add("Ana: The gate squeaks at night.", user_id="u", extract="never").messages[0]
+    repeating, saying = memory.delete(said.messages[0]).notes
+    assert repeating.endswith(f": {again}")
+    assert anew in saying
 
 
 def test_an_entitys_messages_are_kept_on_demand(memory: Memory) -> None:

@@ -145,7 +145,8 @@ LINE = f"- {ZEBRA} (2024-01-01)"
         pytest.param(f"{ZEBRA} (2024-01-01)", "", id="no bullet"),
         pytest.param(f"- {ZEBRA} (2024-01-01, true until 2024-03-01)", "", id="past"),
         pytest.param(f"<memory>{LINE}\n{LINE}</memory>", "", id="in a tag"),
-        pytest.param(f"You know: {LINE}", "You know: ", id="behind words"),
+        pytest.param(f"You know: {LINE}", "", id="behind a lead"),
+        pytest.param(f"The gate squeaks: {LINE}", "The gate squeaks:", id="behind words"),
         pytest.param(f"You know:\n{LINE}\n\nBe kind.", "You know:\n\nBe kind.", id="between words"),
         pytest.param(f"---\n{LINE}\n---", "", id="between rules"),
         pytest.param(f"- {ZEBRA} (2024-01-01) [she said so]", None, id="more in brackets"),
@@ -169,7 +170,7 @@ def test_a_line_is_known_in_any_hands(learning: Memory, content: str, own: str |
     [
         pytest.param(ZEBRA, "", id="alone"),
         pytest.param(f"- {ZEBRA}\n- {ZEBRA}", "", id="bullets"),
-        pytest.param(f"As I know: {ZEBRA}", f"As I know: {ZEBRA}", id="within a sentence"),
+        pytest.param(f"As I know: {ZEBRA}", "", id="behind a lead"),
         pytest.param(f"I see. {ZEBRA} Good for her!", "I see. Good for her!", id="a sentence"),
         pytest.param(f'{{"text": "{ZEBRA}", "score": 0.9}}', '{"text": "", "score": 0.9}', id="quoted"),
     ],
@@ -186,6 +187,43 @@ def test_a_fact_word_for_word_is_recalled_but_a_user_may_say_it_again(
         assert learning.get(id_).sources == ()  # type: ignore[union-attr]
     if role != "user" and own != content:
         assert "zebra" not in " ".join(texts(learning, "zebra milk", include="messages"))
+
+
+@pytest.mark.parametrize(
+    ("content", "own"),
+    [
+        (f"As I remember: {ZEBRA} Anything else?", "Anything else?"),
+        (f"As I remember: {LINE} Anything else?", "Anything else?"),
+        (f"As I remember, {LINE[2:]} Anything else?", "Anything else?"),
+        (f"{LINE} Anything else?", "Anything else?"),
+        (f"{LINE[2:]} Anything else?", "Anything else?"),
+        (f"I told you: {ZEBRA}", ""),
+        (f"I know that {ZEBRA[:-1]}.", ""),
+        (f"I know that {ZEBRA[:-1]}, so no cow today.", "I know that …, so no cow today."),
+        (f"I know {ZEBRA[:-1]} so there will be no cow.", "I know … so there will be no cow."),
+        (f"Nothing new ({ZEBRA[:-1]}), and the gate squeaks.", "Nothing new (…), and the gate squeaks."),
+        (f"{ZEBRA[:-1]} and Clara eats no walnuts, right?", ""),
+        (f"{ZEBRA[:-1]} and Clara has a red gate, right?", "… and Clara has a red gate, right?"),
+        (f"Both stand: {ZEBRA[:-1]}; Clara eats no walnuts.", ""),
+        (f"Careful – {ZEBRA[:-1]}!", ""),
+        (f"Drinks: {ZEBRA[:-1].replace('Ana', 'ana')}", ""),
+        ("**Ana** drinks *zebra* milk `daily`.", ""),
+        ("I know that __Ana drinks zebra milk__ daily, so no cow today.", "I know that …, so no cow today."),
+        ("我记得：安娜每天喝斑马奶。还有别的吗？", "还有别的吗？"),
+        (f"Diana drinks zebra milk daily. Not{ZEBRA}", f"Diana drinks zebra milk daily. Not{ZEBRA}"),
+    ],
+)
+def test_a_fact_within_a_sentence_of_an_assistant_is_recalled(learning: Memory, content: str, own: str) -> None:
+    id_ = remembered(learning)
+    for other in ("Clara eats no walnuts.", "安娜每天喝斑马奶。"):
+        remembered(learning, other)
+    message = learning.get(told(learning, "assistant", content).messages[0])
+    assert (message.content, message.text) == (content, own)  # type: ignore[union-attr]
+    if own != content:
+        (hits,) = (learning.search("zebra milk", user_id="ana", include="messages"),)
+        assert [hit for hit in hits if "zebra" in hit.text] == []
+    if own != content and "Ana" in content:
+        assert message.id in [each.id for each in learning.preview_delete(id_).messages]  # type: ignore[union-attr]
 
 
 def test_a_message_of_a_line_is_known_as_well(learning: Memory) -> None:
@@ -279,6 +317,34 @@ def test_a_receipt_names_the_messages_that_still_repeat_it(learning: Memory, of:
     (note,) = receipt.notes
     assert note.endswith(f": {block}")
     assert "zebra" not in " ".join(texts(learning, "zebra milk, you know"))
+
+
+@pytest.mark.parametrize(
+    ("content", "noted"),
+    [
+        ("You drink zebra milk daily, right?", True),
+        ("Daily zebra milk, I wonder what that drinks like.", True),
+        ("You drink milk daily, right?", False),
+    ],
+)
+def test_a_receipt_names_the_messages_that_say_nearly_the_same(learning: Memory, content: str, noted: bool) -> None:
+    id_ = remembered(learning)
+    message = told(learning, "assistant", content).messages[0]
+    receipt = learning.delete(id_)
+    assert receipt.clean
+    assert receipt.messages == ()
+    assert [message in note and "all the words" in note for note in receipt.notes] == [True] * noted
+
+
+def test_a_receipt_does_not_name_the_messages_that_are_kept(learning: Memory) -> None:
+    added = told(learning, "user", ZEBRA)
+    assert learning.delete(added.facts[0].id, keep_messages=True).notes == ()
+
+
+def test_a_receipt_names_a_message_that_says_a_deleted_one_again(learning: Memory) -> None:
+    first, second = (told(learning, "user", "The gate squeaks loudly.").messages[0] for _ in "12")
+    (note,) = learning.delete(first).notes
+    assert second in note
 
 
 def test_why_says_that_a_message_only_repeats(learning: Memory) -> None:
