@@ -124,7 +124,7 @@ class Terms:
         """
         counts = dict.fromkeys(bits(own), 1.0 / (1.0 - NORM + NORM * min(characters, LONGEST) / TYPICAL))
         for factor, held in zip(BESIDE, beside):
-            for terms in held:
+            for terms in filter(None, held):
                 for at in bits(terms):
                     counts[at] = counts.get(at, 0.0) + factor
         said = sum(self.idf[at] * 2.0 * n / (n + 1.0) for at, n in counts.items())

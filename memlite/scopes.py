@@ -147,6 +147,12 @@ def reach_of_entities(db: apsw.Connection, scope: Scope) -> Reach | None:
     return Reach(found.terms, found.keys, sql, (found.keys["run_key"],))
 
 
+def outside(db: apsw.Connection, reach: Reach) -> bool:
+    """Whether the file has any scope that a reach does not see."""
+    found: int = db.execute(f"SELECT EXISTS (SELECT 1 FROM scopes s WHERE NOT ({reach.sql}))", reach.bindings).get
+    return bool(found)
+
+
 def reach_of_root(db: apsw.Connection, root_id: int) -> Reach:
     """Everything that shares a root: the runs of one (user, agent), or one lone run."""
     root = fetch(db, root_id)

@@ -12,7 +12,7 @@ from datetime import date, tzinfo
 
 import apsw
 
-from memlite import entities, facts, instants, messages, rank, standing, tokens, vectors
+from memlite import entities, facts, instants, messages, rank, scopes, standing, tokens, vectors
 from memlite.records import Explain, Fact, Hit, Message
 from memlite.scopes import Reach
 from memlite.words import STOP_WORDS, Query, fold, match_expression, unquoted
@@ -154,6 +154,8 @@ def worth(found: Ranking, share: float, *, vectors: bool) -> list[Ranked]:
 
 def ranking(db: apsw.Connection, asked: Asked, include: Collection[str], limit: int) -> Ranking:
     """Every candidate with its score, and the first `limit` hits among them."""
+    if not scopes.outside(db, asked.reach):
+        asked = replace(asked, reach=replace(asked.reach, terms=""))  # a term that all have only costs time
     named = _named_entities(db, asked)
     pool = max(POOL, 2 * limit)
     nominated = candidates(db, asked, include, pool, named)
@@ -255,8 +257,8 @@ def _facts(
     if not terms.texts:
         return {}
     of_text = (*_same(db, asked, FACTS), *shown(db, asked, FACTS, messages.facts_of(db, same)))
-    matching = (*by_vector(db, asked, FACTS, pool), *_by_words(db, asked, FACTS, terms, pool))
-    found = {id_: rank.Signals() for id_ in (*of_text, *matching)}
+    near = by_vector(db, asked, FACTS, pool)
+    found = {id_: rank.Signals() for id_ in (*of_text, *near, *_by_words(db, asked, FACTS, terms, pool))}
     for entity in named:
         for id_ in _by_entity(db, asked, entity.id, pool):
             signals = found.setdefault(id_, rank.Signals())
@@ -264,7 +266,7 @@ def _facts(
     if asked.current_first:
         current = {new for _, new, _ in facts.followers(db, json.dumps(list(found)))}
         found |= {id_: rank.Signals() for id_ in shown(db, asked, FACTS, current - set(found))}
-    _match(db, asked, FACTS, terms, found, hashes)
+    _match(db, asked, FACTS, terms, found, near, hashes)
     best = max(map(rank.match, found.values()), default=0.0) or 1.0
     if asked.periods:
         for id_, (first, last) in facts.days(db, found).items():
@@ -295,10 +297,11 @@ def _messages(
     terms = _terms(db, asked, MESSAGES)
     sources = {id_ for ids in cited.values() for id_ in ids}
     ids = set(shown(db, asked, MESSAGES, sources))
+    near: dict[int, float] = by_vector(db, asked, MESSAGES, pool) if nominate else {}
     if nominate:
-        ids |= {*same, *by_vector(db, asked, MESSAGES, pool), *_by_words(db, asked, MESSAGES, terms, pool)}
+        ids |= {*same, *near, *_by_words(db, asked, MESSAGES, terms, pool)}
     found = {id_: rank.Signals() for id_ in ids}
-    _match(db, asked, MESSAGES, terms, found, hashes)
+    _match(db, asked, MESSAGES, terms, found, near, hashes)
     best = sorted(found, key=lambda id_: (-rank.match(found[id_]), id_))
     own = {id_: found[id_] for id_ in best[:SPEAKING]}
     places = messages.places(db, found)
@@ -307,7 +310,7 @@ def _messages(
             found
         )
         more = {id_: rank.Signals() for id_ in shown(db, asked, MESSAGES, beside)}
-        _match(db, asked, MESSAGES, terms, more, hashes)
+        _match(db, asked, MESSAGES, terms, more, {}, hashes)
         found |= more
         places |= messages.places(db, more)
     around = {id_ for place in places.values() for id_ in (*place.before, *place.after)} - set(found)
@@ -323,7 +326,7 @@ def _messages(
 def by_itself(db: apsw.Connection, asked: Asked, lane: Lane, id_: int) -> rank.Signals:
     """The signals of one text by itself, nominated or not."""
     signals = rank.Signals()
-    _match(db, asked, lane, _terms(db, asked, lane), {id_: signals}, {})
+    _match(db, asked, lane, _terms(db, asked, lane), {id_: signals}, {}, {})
     return signals
 
 
@@ -333,11 +336,13 @@ def _match(
     lane: Lane,
     terms: rank.Terms,
     found: dict[int, rank.Signals],
+    near: dict[int, float],
     hashes: dict[int, str],
 ) -> None:
-    """The signals of each text by itself; its hash is kept for finding twins."""
+    """The signals of each text by itself; its hash is kept for finding twins. near: similarities that are known."""
     if asked.vector is not None:
-        for id_, similarity in vectors.similarities(db, lane.kind, asked.vector, list(found)).items():
+        others = [id_ for id_ in found if id_ not in near]
+        for id_, similarity in (near | vectors.similarities(db, lane.kind, asked.vector, others)).items():
             found[id_].semantic = similarity
     _look_up(db, asked, lane, terms, found)
     exact = sum(1 << at for at, term in enumerate(asked.query.terms) if term in asked.query.exact)
@@ -422,8 +427,7 @@ def _terms(db: apsw.Connection, asked: Asked, lane: Lane) -> rank.Terms:
     counting them would cost the more the less it tells. `_look_up` then reads the texts of those that matter.
     """
     words, scope = f"{lane.kind}_words", _scope_terms(asked, lane)
-    count = f"SELECT count(*) FROM {words} WHERE {words} MATCH ?"
-    rows: int = db.execute(count, (match_expression((), scope),)).get
+    rows = _count(db, words, scope)
     if not rows:
         return rank.Terms(0, (0.0,) * len(asked.query.terms))
     held: dict[int, int] = {}
@@ -433,13 +437,22 @@ def _terms(db: apsw.Connection, asked: Asked, lane: Lane) -> rank.Terms:
         found: list[int] = [id_ for (id_,) in db.execute(first, (match_expression((term,), scope), MOST_ROWS + 1))]
         if len(found) > MOST_ROWS:
             common.append(at)
-            among: int = db.execute(f"{count} AND rowid <= ?", (match_expression((), scope), found[-1])).get
-            idf.append(rank.idf(rows, rows * len(found) / among))
+            idf.append(rank.idf(rows, rows * len(found) / _count(db, words, scope, found[-1])))
             continue
         for id_ in found:
             held[id_] = held.get(id_, 0) | 1 << at
         idf.append(rank.idf(rows, len(found)))
     return rank.Terms(rows, tuple(idf), held, tuple(common))
+
+
+def _count(db: apsw.Connection, words: str, scope: str, last: int = 1 << 62) -> int:
+    """How many rows of a scope the index has, up to a row id."""
+    if not scope:
+        rows: int = db.execute(f"SELECT count(*) FROM {words}_docsize WHERE id <= ?", (last,)).get
+    else:
+        inside = f"SELECT count(*) FROM {words} WHERE {words} MATCH ? AND rowid <= ?"
+        rows = db.execute(inside, (match_expression((), scope), last)).get
+    return rows
 
 
 def _look_up(db: apsw.Connection, asked: Asked, lane: Lane, terms: rank.Terms, ids: Collection[int]) -> None:
@@ -486,18 +499,18 @@ def _by_words(db: apsw.Connection, asked: Asked, lane: Lane, terms: rank.Terms, 
     return [id_ for (id_,) in rows]
 
 
-def by_vector(db: apsw.Connection, asked: Asked, lane: Lane, pool: int) -> list[int]:
-    """The nearest visible rows. Rows the index cannot tell are past are dropped after it, and more are asked for."""
+def by_vector(db: apsw.Connection, asked: Asked, lane: Lane, pool: int) -> dict[int, float]:
+    """The nearest visible rows, nearest first, with their similarity. Rows the index cannot tell are past are dropped after it, and more are asked for."""
     if asked.vector is None:
-        return []
+        return {}
     within = _filtered(asked, lane) if asked.filter_sql != "1" else None
     k = pool
     while True:
         living = asked.now if asked.living_only else None
-        ids = [id_ for id_, _ in vectors.nearest(db, lane.kind, asked.vector, asked.reach.keys, k, living, within)]
-        visible = shown(db, asked, lane, ids)
-        if len(visible) >= pool or len(ids) < k or k >= vectors.MOST:
-            return [id_ for id_ in ids if id_ in visible][:pool]
+        near = dict(vectors.nearest(db, lane.kind, asked.vector, asked.reach.keys, k, living, within))
+        visible = shown(db, asked, lane, near)
+        if len(visible) >= pool or len(near) < k or k >= vectors.MOST:
+            return {id_: near[id_] for id_ in [id_ for id_ in near if id_ in visible][:pool]}
         k *= 4
 
 

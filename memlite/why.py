@@ -275,12 +275,12 @@ def _vector_lane(db: apsw.Connection, asked: Asked, target: Target, pool: int, g
         return given.no_vector or "the query has no vector"
     kind, id_ = target.lane.kind, target.row_id
     nearest = search.by_vector(db, asked, target.lane, pool)
-    found = vectors.similarities(db, kind, asked.vector, [id_, *nearest[-1:]])
+    found = vectors.similarities(db, kind, asked.vector, [id_])
     if id_ not in found:
         return "it has no vector yet (run `memlite work`)"
     if not nearest:
         return f"the similarity of its vector is {found[id_]:.2f}"
-    end = found[nearest[-1]]
+    end = min(nearest.values())
     return f"the similarity of its vector is {found[id_]:.2f}, the {len(nearest)} nearest end at {end:.2f}"
 
 

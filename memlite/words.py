@@ -157,9 +157,13 @@ def read_query(text: str) -> Query:
 
 
 def match_expression(terms: tuple[str, ...], scope_terms: str) -> str:
-    """The FTS5 query for any of `terms` (or every row) inside the scope that all of `scope_terms` name."""
-    scope = f"scope : ({' AND '.join(scope_terms.split())})"
-    return f"{scope} AND {{text words}} : ({' OR '.join(terms)})" if terms else scope
+    """The FTS5 query for any of `terms` (or every row) inside the scope that all of `scope_terms` name.
+
+    One of the two may be empty.
+    """
+    said = [f"scope : ({' AND '.join(scope_terms.split())})"] if scope_terms else []
+    said += [f"{{text words}} : ({' OR '.join(terms)})"] if terms else []
+    return " AND ".join(said)
 
 
 def unquoted(term: str) -> str:
