@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Sequence
 from datetime import date
 
-from memlite import dates, slots, subjects, worth
+from memlite import dates, predicates, subjects, worth
 from memlite.words import fold, read_query
 
 _CORRECTS = re.compile(
@@ -31,7 +31,7 @@ def may_replace(old: str, new: str, day: date, speakers: Sequence[str] = (), use
     One of them mentions whom the other is about. They share words, three tenths of the old one's at least, the
     speakers' names apart. What was over by that day has happened, whatever comes after it, unless it is corrected. And
     one denial does not end another. What an assistant did is no news of others. And the new one must not be of another
-    slot, add to the old one or say it again (`slots.stands_beside`). users: names of who is "the user".
+    slot, add to the old one or say it again (`predicates.stands_beside`). users: names of who is "the user".
 
     Of 1,468 replacements of the training skeletons 92.5 % pass. Of those told of another person, or of a relative, 1 %
     do, and of 2,702 other pairs of a known and a new fact of one conversation, mostly of the same people, 27.5 %.
@@ -45,7 +45,7 @@ def may_replace(old: str, new: str, day: date, speakers: Sequence[str] = (), use
         return False
     if _others(old, new, speakers, users) or not subjects.same(old, new, users) or _another_denial(old, new):
         return False
-    if _only_the_assistant(old, new, speakers, users) or slots.stands_beside(old, new, users):
+    if _only_the_assistant(old, new, speakers, users) or predicates.stands_beside(old, new, users):
         return False
     days, _ = dates.absolute(fold(old))
     return not days or _CORRECTS.search(new) is not None or not all(_is_over(parts, day) for _, parts in days)
