@@ -11,7 +11,7 @@ import os
 import platform
 import threading
 import uuid
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -175,6 +175,20 @@ def undone_by(db: apsw.Connection, batch_id: int) -> str | None:
     """The id of the undo of a batch that is in force: one that is not undone itself."""
     undos = list(db.execute("SELECT id, uid FROM batches WHERE undoes = ? ORDER BY id DESC", (batch_id,)))
     return next((uid for id_, uid in undos if undone_by(db, id_) is None), None)
+
+
+def last_undo(db: apsw.Connection, batch_ids: Iterable[int]) -> int | None:
+    """The row id of the last batch that undid any of these, or was the undo of such an undo; None: nothing did."""
+    id_: int | None = db.execute(
+        "SELECT max(id) FROM batches WHERE undoes IN (SELECT value FROM json_each(?))", (json.dumps(list(batch_ids)),)
+    ).get
+    return id_
+
+
+def of_messages(db: apsw.Connection, message_ids: Iterable[int]) -> dict[int, int]:
+    """The row id of the batch that stored each message."""
+    sql = "SELECT id, batch_id FROM messages WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id"
+    return dict(db.execute(sql, (json.dumps(list(message_ids)),)))
 
 
 def first(db: apsw.Connection, batch_id: int) -> Batch:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
+from itertools import islice
 from typing import NamedTuple
 
 from memlite.prompt import one_line
@@ -112,8 +113,8 @@ class Recalled(NamedTuple):
 
 def recalled(line: str) -> list[Recalled]:
     """Each reading of a line that `pack` may have written, whatever bullets or words others have put before it."""
-    ends = list(_LINE_ENDS.finditer(line))[:_MOST_READINGS]
-    begins = list(_BEGINS.finditer(line))[:_MOST_READINGS] if ends else []
+    ends = list(islice(_LINE_ENDS.finditer(line), _MOST_READINGS))
+    begins = list(islice(_BEGINS.finditer(line), _MOST_READINGS)) if ends else []
     spans = [(0, 0), *((found.start(), found.end()) for found in begins)]
     return [_reading(line, start, first, end) for start, first in spans for end in ends if first < end.start()]
 

@@ -82,19 +82,26 @@ class Deleting:
         before = erasure.places(db, erased)
         repeats = messages.recalling(db, erased.facts, *self.place(db))
         again = [uid for id_, uid in repeats if id_ not in deletion.messages]
+        users = scopes.of_users(db, erased.facts, erased.messages)
         forget.carry_out(db, deletion, instants.now(), actor)
         after = erasure.left(db, erased)
         checked = tuple(Checked(name, before[name], after[name]) for name in before)
-        return Gone(shown, deletion, erased, checked, tuple(self._left(db, deletion, erased, again)))
+        return Gone(shown, deletion, erased, checked, tuple(self._left(db, deletion, erased, again, users)))
 
     def _left(
-        self, db: apsw.Connection, deletion: Deletion, erased: erasure.Erased, recalling: Sequence[str]
+        self,
+        db: apsw.Connection,
+        deletion: Deletion,
+        erased: erasure.Erased,
+        recalling: Sequence[str],
+        users: scopes.Users,
     ) -> Iterator[str]:
         """What a deletion leaves that has something of it, for nothing may go that is about something else.
 
-        recalling: ids of messages that repeat its facts.
+        recalling: ids of messages that repeat its facts. users: whose it was.
         """
         place, names = self.place(db), ", ".join(deletion.names)
+        within = f"{place[0]} AND {users.sql}", (*place[1], *users.bindings)
         if names and (named := messages.naming(db, deletion.names, *place)):
             yield f"{named} message(s) still have the name {names}; `memlite delete --query` shows them"
         if names and (told := history.forget_reasons(db, deletion.names, *place)):
@@ -102,9 +109,9 @@ class Deleting:
         lines = forget.repeating(db, erased.message_texts.values(), *place) if erased.message_texts else ()
         if again := dict.fromkeys((*recalling, *lines)):
             yield f"{len(again)} message(s) repeat what was deleted, as memlite had recalled it: {', '.join(again)}"
-        if saying := [uid for uid in _saying(db, erased, *place) if uid not in again]:
+        if saying := [uid for uid in _saying(db, erased, *within) if uid not in again]:
             yield (
-                f"{len(saying)} message(s) have all the words of what was deleted: {', '.join(saying)}; "
+                f"{len(saying)} fact(s) or message(s) have all the words of what was deleted: {', '.join(saying)}; "
                 "`memlite show ID` shows what else they say, `memlite delete ID` takes them"
             )
         yield from deletion.notes
@@ -145,13 +152,18 @@ def of_id(db: apsw.Connection, id: str, keep_messages: bool, place: Place, place
 
 
 def _saying(db: apsw.Connection, erased: erasure.Erased, sql: str, bindings: Sequence[object]) -> list[str]:
-    """The ids of the messages of a scope that still have the words of an erased text, of a fact those behind its
-    subject: of "Ana drinks oat milk" a message that says "You drink oat milk".
+    """The ids of what in a scope still has the words of an erased text, of a fact those behind its subject: of "Ana
+    drinks oat milk" a message that says "You drink oat milk".
     """
     texts = [(_behind_subject(text), _FEWEST_OF_FACT) for text in erased.fact_texts.values()]
     texts += [(text, _FEWEST_OF_MESSAGE) for text in erased.message_texts.values()]
     asked = {terms for text, fewest in texts if len(terms := read_query(text).terms) >= fewest}
-    found = {uid for terms in asked for uid in messages.having_words(db, " AND ".join(terms), sql, bindings)}
+    found = {
+        uid
+        for terms in asked
+        for kept in (facts.having_words, messages.having_words)
+        for uid in kept(db, " AND ".join(terms), sql, bindings)
+    }
     return sorted(found)
 
 

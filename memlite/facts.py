@@ -260,6 +260,24 @@ def with_texts(
     return {text: found[each] for text, each in digests.items() if each in found}
 
 
+def having_words(db: apsw.Connection, expression: str, sql: str, bindings: Sequence[object]) -> list[str]:
+    """The ids of a scope's facts, past ones as well, that an FTS5 expression finds."""
+    rows = db.execute(
+        f"""
+        SELECT f.uid FROM fact_words w CROSS JOIN facts f ON f.id = w.rowid JOIN scopes s ON s.id = f.scope_id
+        WHERE fact_words MATCH ? AND {sql} ORDER BY f.id
+        """,
+        (f"{{text words}} : ({expression})", *bindings),
+    )
+    return [uid for (uid,) in rows]
+
+
+def sources(db: apsw.Connection, fact_id: int) -> list[int]:
+    """The row ids of the messages that a fact cites, hidden ones among them."""
+    rows = db.execute("SELECT message_id FROM sources WHERE fact_id = ? ORDER BY message_id", (fact_id,))
+    return [id_ for (id_,) in rows]
+
+
 def was_reworded(db: apsw.Connection, root_id: int, text: str, at: int) -> bool:
     """Whether a fact of a root said this until somebody gave it another text by hand, at `at` or later."""
     sql = f"""
@@ -322,6 +340,19 @@ def barred_until(db: apsw.Connection, fact_id: int) -> int | None:
         (fact_id,),
     ).get
     return at
+
+
+def saying_the_same(db: apsw.Connection, fact_ids: str) -> list[int]:
+    """The row ids of the facts of their roots that have the text of any of these (a JSON array of row ids)."""
+    rows = db.execute(
+        """
+        SELECT DISTINCT o.id FROM facts f JOIN scopes g ON g.id = f.scope_id JOIN scopes s ON s.root_id = g.root_id
+        CROSS JOIN facts o ON o.scope_id = s.id AND o.hash = f.hash
+        WHERE f.id IN (SELECT value FROM json_each(?)) AND o.id <> f.id
+        """,
+        (fact_ids,),
+    )
+    return [id_ for (id_,) in rows]
 
 
 def set_begin(db: apsw.Connection, fact_id: int, valid_from: int) -> bool:

@@ -8,7 +8,20 @@ from dataclasses import dataclass, replace
 
 import apsw
 
-from memlite import batches, context, entities, facts, ground, history, lifecycle, messages, scopes, ttls, vectors
+from memlite import (
+    batches,
+    context,
+    entities,
+    facts,
+    ground,
+    history,
+    lifecycle,
+    messages,
+    scopes,
+    standing,
+    ttls,
+    vectors,
+)
 from memlite.sentences import quotes
 from memlite.words import digest, fold
 
@@ -18,7 +31,7 @@ class Deletion:
     """Row ids of everything one deletion takes with it; `versions` are earlier texts of the facts.
 
     names: of a deleted entity. ttls: of a scope that is emptied. ids: of it, as "user_id=ana", that are forgotten with
-    it. notes: what the receipt says of what stays.
+    it. unsaid: facts that stay, each with a batch that says it no longer. notes: what the receipt says of what stays.
     """
 
     facts: tuple[int, ...]
@@ -28,6 +41,7 @@ class Deletion:
     names: tuple[str, ...] = ()
     ttls: tuple[int, ...] = ()
     ids: tuple[str, ...] = ()
+    unsaid: tuple[tuple[int, int], ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -51,14 +65,16 @@ def of_facts(
 
 def of_messages(db: apsw.Connection, message_ids: Iterable[int], sql: str, bindings: Sequence[object]) -> Deletion:
     """Messages and the facts of a scope that have no other source, or repeat a sentence or a name that only these
-    messages say.
+    messages say; but none that a caller has remembered without them.
     """
     chosen = list(message_ids)
     fed = facts.fed_by(db, json.dumps(chosen), sql, bindings)
-    alone = {id_ for id_, only in fed if only or _draws_on(db, id_, chosen)}
+    left = {id_: standing.left_saying(db, id_, chosen) for id_, _ in fed}
+    alone = {id_ for id_, only in fed if not left[id_].by_itself and (only or _draws_on(db, id_, chosen))}
     # A version goes with its fact, and by itself when the fact has found other sources since.
     old = {*facts.versions(db, json.dumps(sorted(alone))), *facts.owners(db, json.dumps(sorted(alone)))}
-    return _with_entities(db, sorted(alone - old), sorted(old), chosen)
+    unsaid = [(id_, batch_id) for id_ in left if id_ not in alone | old for batch_id in left[id_].emptied]
+    return replace(_with_entities(db, sorted(alone - old), sorted(old), chosen), unsaid=tuple(unsaid))
 
 
 def of_rows(
@@ -72,9 +88,9 @@ def of_rows(
     """Facts and messages, each with what goes with it."""
     told, said = of_facts(db, fact_ids, keep_messages, sql, bindings), of_messages(db, message_ids, sql, bindings)
     versions = {*told.versions, *said.versions}
-    return _with_entities(
-        db, sorted({*told.facts, *said.facts} - versions), sorted(versions), {*told.messages, *said.messages}
-    )
+    gone = {*told.facts, *said.facts} - versions
+    found = _with_entities(db, sorted(gone), sorted(versions), {*told.messages, *said.messages})
+    return replace(found, unsaid=tuple(each for each in said.unsaid if each[0] not in gone | versions))
 
 
 def of_entity(
@@ -134,6 +150,7 @@ def carry_out(db: apsw.Connection, deletion: Deletion, now: int, actor: str) -> 
     rows = list(
         db.execute("SELECT id, uid, scope_id FROM facts WHERE id IN (SELECT value FROM json_each(?))", (listed,))
     )
+    said_less = {id_ for id_, _ in deletion.unsaid} | {kept for id_ in fact_ids for kept in history.joined_to(db, id_)}
     versions = set(deletion.versions)
     for owner in facts.owners(db, json.dumps(deletion.versions)).values():
         history.blank(db, owner)  # its events quote what the version said
@@ -150,6 +167,8 @@ def carry_out(db: apsw.Connection, deletion: Deletion, now: int, actor: str) -> 
     for newer, older in facts.handed_on(db, listed):
         lifecycle.hand_on(db, newer, older, step)
     beside = lifecycle.beside(db, listed)
+    for id_, batch_id in deletion.unsaid:
+        history.unsay(db, id_, batch_id, now, actor)
     messages.spend(db, listed)
     batches.forget_answers(db, listed, json.dumps(deletion.messages))
     aliases = entities.brought_by(db, listed)
@@ -158,6 +177,7 @@ def carry_out(db: apsw.Connection, deletion: Deletion, now: int, actor: str) -> 
     entities.settle_aliases(db, aliases)
     facts.mark_unsourced(db, json.dumps(deletion.messages))
     messages.delete(db, json.dumps(deletion.messages))
+    lifecycle.settle_unsaid(db, said_less.difference(fact_ids), now)
     ttls.delete(db, deletion.ttls)
     scopes.forget(db, deletion.ids)
     batches.forget_empty(db, touched)

@@ -139,12 +139,23 @@ def sayings(db: apsw.Connection, fact_id: int) -> list[Saying]:
                  e.after ->> '$.since' AS since, coalesce(f.begins, f.valid_from) AS begins
           FROM facts f JOIN events e ON e.fact_uid = f.uid
           WHERE f.id = ? AND e.action IN ('ADD', 'CONFIRM') AND e.batch_id IS NOT NULL
-            AND e.after ->> '$.joined' IS NULL)
+            AND e.after ->> '$.joined' IS NULL AND NOT EXISTS (
+              SELECT 1 FROM events u JOIN batches b ON b.uid = u.after ->> '$.no_longer_by'
+              WHERE u.fact_uid = f.uid AND u.id > e.id AND u.action = 'UPDATE' AND b.id = e.batch_id))
         ORDER BY id
         """,
         (fact_id,),
     )
     return [Saying(batch_id, int(at), int(since)) for batch_id, at, since in rows]
+
+
+def unsay(db: apsw.Connection, fact_id: int, batch_id: int, at: int, actor: str) -> None:
+    """Note that a batch says a fact no longer: the messages of it that did are deleted."""
+    uid, scope_id = next(db.execute("SELECT uid, scope_id FROM facts WHERE id = ?", (fact_id,)))
+    batch_uid: str = db.execute("SELECT uid FROM batches WHERE id = ?", (batch_id,)).get
+    about = {"no_longer_by": batch_uid}
+    # before: an UPDATE without it has lost the words of another one.
+    record(db, "UPDATE", uid, scope_id, at, actor=actor, reason="a message was deleted", before={}, after=about)
 
 
 def joined(db: apsw.Connection, fact_id: int) -> list[tuple[int, int]]:
@@ -192,6 +203,26 @@ def archivings(db: apsw.Connection, fact_uid: str) -> list[tuple[str, int | None
         (fact_uid,),
     )
     return list(rows)
+
+
+def kept_by_hand(db: apsw.Connection, fact_id: int) -> bool:
+    """Whether somebody has restored by hand what an undo had archived, and has not archived it by hand since."""
+    rows = db.execute(
+        """
+        SELECT e.action, e.batch_id IS NULL, b.undoes IS NOT NULL
+        FROM facts f JOIN events e ON e.fact_uid = f.uid LEFT JOIN batches b ON b.id = e.batch_id
+        WHERE f.id = ? AND e.action IN ('ARCHIVE', 'RESTORE') ORDER BY e.id
+        """,
+        (fact_id,),
+    )
+    undone = kept = False
+    for action, by_hand, by_undo in rows:
+        if action == "RESTORE":
+            kept = kept or bool(undone and by_hand)
+            undone = False
+        else:
+            undone, kept = bool(by_undo), kept and not by_hand
+    return kept
 
 
 def vouched(db: apsw.Connection, fact_id: int) -> list[int]:

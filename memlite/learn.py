@@ -166,7 +166,6 @@ def propose(
             candidates += [
                 _candidate(fact, turns, window, known, request, batch, extractor, user, zone) for fact in kept
             ]
-            learnt.notes += tuple(_refusal(each.fact.text, old) for each in candidates for old in each.refused)
     return Proposal(scope, tuple(candidates), tuple(known), tuple(saying))
 
 
@@ -308,6 +307,7 @@ def store(
         for other in candidate.continues:
             facts.link(db, id_, other, "continues")
         learnt.facts.append(id_)
+        learnt.notes += tuple(_refusal(fact.text, old) for old in candidate.refused)
 
 
 def replace_by(db: apsw.Connection, candidate: Candidate, fact_id: int, step: lifecycle.Step) -> None:

@@ -306,7 +306,7 @@ def _hide(db: apsw.Connection, batch: Batch, step: Step, changed: Changed) -> No
     """Hide what nobody but an undone batch has said, reopen what it replaced, and show what it had hidden."""
     events = history.of_batch(db, batch.id)
     said = _said(db, batch, events)
-    changed.archived += [id_ for id_ in said if not standing.stands(db, id_) and archive(db, id_, step)]
+    changed.archived += [id_ for id_ in said if not _held(db, id_) and archive(db, id_, step)]
     for id_ in said:
         begin(db, id_)
     _settle(db, events[::-1], said, step, changed)
@@ -359,6 +359,11 @@ def _unarchive(db: apsw.Connection, fact_id: int, step: Step, changed: Changed) 
     if now and now.archived_at is not None:
         then = dataclasses.replace(now, archived_at=None, live=now.valid_to is None)
         changed.restored.append(_bring(db, fact_id, now, then, step))
+
+
+def _held(db: apsw.Connection, fact_id: int) -> bool:
+    """Whether a batch that stands says a fact, or somebody has restored it by hand when none did."""
+    return standing.stands(db, fact_id) or history.kept_by_hand(db, fact_id)
 
 
 def _put_away(db: apsw.Connection, uid: str) -> bool:
@@ -445,9 +450,13 @@ def hand_on(db: apsw.Connection, newer: int, older: int, step: Step) -> None:
 
 def beside(db: apsw.Connection, fact_ids: str) -> list[int]:
     """What deleting facts (a JSON array of row ids) may leave with another time in which it was true: what replaced
-    them, and what they had replaced.
+    them, what they had replaced, and what says the same.
     """
-    found = {*facts.all_replacing(db, fact_ids), *facts.all_replaced_by(db, fact_ids)}
+    found = {
+        *facts.all_replacing(db, fact_ids),
+        *facts.all_replaced_by(db, fact_ids),
+        *facts.saying_the_same(db, fact_ids),
+    }
     return sorted(found.difference(json.loads(fact_ids)))
 
 
@@ -456,6 +465,22 @@ def settle_beside(db: apsw.Connection, fact_ids: Iterable[int]) -> None:
     for id_ in fact_ids:
         begin(db, id_)
         _move_end(db, id_)
+
+
+def settle_unsaid(db: apsw.Connection, fact_ids: Iterable[int], now: int) -> None:
+    """After something that said these facts was deleted: hide those that only undone batches say by now, as the undo
+    would have; set anew when the others were said.
+    """
+    for id_ in fact_ids:
+        if not _held(db, id_):
+            undo = batches.last_undo(db, standing.batches_saying(db, id_))
+            step = Step(now, reason="what else said it was deleted", batch_id=undo)
+            if archive(db, id_, step):
+                begin(db, id_)
+                _settle(db, (), (id_,), step, Changed())
+        else:
+            begin(db, id_)
+        _count_confirmations(db, [id_])
 
 
 def _count_confirmations(db: apsw.Connection, fact_ids: Iterable[int]) -> None:

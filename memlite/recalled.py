@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import apsw
 
-from memlite import context, facts, messages, worth
+from memlite import context, facts, messages
 from memlite.messages import NewMessage
 from memlite.records import Skipped
 from memlite.scopes import StoredScope
@@ -20,22 +20,30 @@ _BULLET = re.compile(rf"\s*{context.BULLET}(?=\S)")
 _QUOTED = re.compile(r'"([^"\n]+)"')
 _EMPHASIS = re.compile(r"(?<!\w)[*_`~]+(?=\w)|(?<=[\w.,!?])[*_`~]+(?!\w)")
 _NOT_WORDS = re.compile(rf"{_TAG}|[\W\d_]+")
+_MOST_LINES = 50  # of `context` in one line of a message
+_MOST_SENTENCES = 3  # of one fact
 
-# Where a fact may begin within a sentence: behind a sign or a word that leads to it, and at any capital, for most begin
-# with a name; and where it may end. Strings, not compiled patterns: few processes ever need them.
-_FROM = (
-    r"^|(?:[:;,(\[\"“«]|\s[-–—]|\b(?:[Tt]hat|dass|dat|que|che)\b)\s+|[：，、；（「]|"
-    r"(?<=[\s(\[\"“«])(?=[^\W\d_a-zß-öø-ÿ])"
+# The words that lead to what is recalled, and from one such thing to the next; whatever else is said stays its own.
+_LEADING = frozenset(
+    """a about according also and as because before both earlier fact facts following for from given have i in is it
+    know known me memories memory mentioned my note noted notes now of ok okay on our recall remember remembered
+    reminder right said saved say says since so stored sure that the these things this to told we well what which yes
+    you your user's ich weiß dass du sagtest und je sais que tu as dit et sé dijiste y so che mi hai detto e sei você
+    disse ik weet dat je zei en 我记得 我知道 你说过 覚えています 기억하기로""".split()
 )
-_TO = (
-    r"(?=[.,:;!?…)\]\"”»](?:\W|$))|(?=[。，、；：！？）」])|(?=\s[-–—(\[])|"
-    r"(?=\s(?:so|and|but|or|because|since|which|who|if|when|then|though|although|while|as|right|too|already|anyway)\b)|$"
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+# Behind these a fact may begin whatever stands before; elsewhere in a sentence only where that but leads to it.
+_OPENS = r"[:：(\[\"“«「（][\s*_`~]*"
+# Where it may end. Strings, not compiled patterns: few processes ever need them.
+_ENDS = (
+    r"(?=[*_`~]*[.,:;!?…)\]\"”»](?:\W|$))|(?=[。，、；：！？）」])|(?=\s[-–—(\[])|[*_`~]*$|"
+    r"(?=\s(?:so|and|but|or|because|since|which|who|if|when|then|though|although|while|as|right|too|already)\b)"
 )
+_TURNS = r"[\s,;–—-]*(?:but|not|no longer|no more|any ?more|until|instead|however|is (?:wrong|false|not))\b"
 _DAY = r"[.!?]? \(\d{4}-\d\d-\d\d(?:, [^()]*)?\)"  # what `context` writes behind a fact
 _MOST_ENDS = 24  # places of a sentence at which a fact may begin, and may end: no sentence may cost its length squared
 _LEFT_OUT = "…"
-_LEAST_WORDS = 2  # words of weight; with fewer the rest of a sentence only leads to what was recalled
-_LEAST_CHARACTERS = 5  # the same in a script without spaces; and of a fact within a sentence there
+_LEAST_CHARACTERS = 5  # of a fact within a sentence in a script without spaces
 
 
 @dataclass(slots=True)
@@ -54,9 +62,9 @@ class Recalled:
 def read(db: apsw.Connection, scope: StoredScope, message: NewMessage) -> Recalled:
     """Tell what a message repeats from its own words.
 
-    A line of `context` is known in anybody's message, whichever agent of this user it is of. A fact word for word, as a
-    sentence, part of one or a quoted string, is known where the root has it; in a user's message only as a bullet of a
-    list, for a user may say it again.
+    A line of `context` is known in anybody's message, whichever agent of this user it is of. A fact word for word, as
+    sentences, a quoted string, or part of a sentence that but leads to it ("As I remember, ..."), is known where the
+    root has it; in a user's message only as a bullet of a list, for a user may say it again.
     """
     found = _Reader(db, scope, message.role == "user")
     pieces = _PIECES.split(message.content)
@@ -74,15 +82,14 @@ def read(db: apsw.Connection, scope: StoredScope, message: NewMessage) -> Recall
 
 
 def _without_lead(text: str) -> str:
-    """A text that stood before what was recalled, without a last sentence that only leads to it."""
+    """A text that stood before what was recalled, without a last sentence that only leads to it: "What you know:"."""
     *before, last = split(text) or [""]
     return " ".join(before) if last.endswith((":", "：")) and _leads(last) else text
 
 
 def _leads(text: str) -> bool:
-    """Whether what is left of a text only leads to what was recalled: "What you know:", "As I remember: …"."""
-    stems = worth.stems(text)
-    return sum(len(stem) > 1 for stem in stems) < _LEAST_WORDS and len(stems) < _LEAST_CHARACTERS
+    """Whether a text has no word of its own."""
+    return all(word.casefold() in _LEADING for word in _WORD.findall(text))
 
 
 class _Reader:
@@ -97,50 +104,18 @@ class _Reader:
 
     def own(self, piece: str) -> str:
         """A piece of a message without what was recalled."""
-        for line in context.recalled(piece.rstrip()):
-            behind = piece[line.end :]
-            if not (behind.strip() and self._user_says) and self._is_line(line, piece):
-                return _without_lead(piece[: line.start]) + self.own(behind).lstrip()
-        bullet = _BULLET.match(piece)
-        if bullet and self._is_fact(piece[bullet.end() :]):
-            return ""
-        if self._user_says:
-            return piece
-        left = _QUOTED.sub(lambda quoted: '""' if self._is_fact(quoted[1]) else quoted[0], piece)
-        said = split(_EMPHASIS.sub("", _BULLET.sub("", left, count=1) if bullet else left))
-        kept: list[str] = []
-        for at, sentence in enumerate(said):
-            if at and kept[-1] != said[at - 1]:
-                sentence = re.sub(rf"^{_DAY}\s*", "", f" {sentence}").strip()
-            kept.append(self._without_facts(sentence))
-        return left if kept == said else " ".join(filter(None, kept))
-
-    def _without_facts(self, sentence: str) -> str:
-        """A sentence with … in the place of each fact within it; "" where the rest only leads to them."""
-        if self._is_fact(sentence):
-            return ""
-        kept, at = "", 0
-        for start, end in self._facts_within(sentence):
-            kept += sentence[at:start] + _LEFT_OUT
-            at = end
-        kept += sentence[at:]
-        return "" if at and _leads(kept) else kept
-
-    def _facts_within(self, sentence: str) -> Iterator[tuple[int, int]]:
-        """Where the facts stand in it, the day behind them included; of several that begin alike the longest."""
-        starts = sorted({found.end() for found in re.finditer(_FROM, sentence)})[:_MOST_ENDS]
-        ends = [found.start() for found in re.finditer(_TO, sentence)][:_MOST_ENDS]
-        spans = {(a, b): sentence[a:b] for a in starts for b in ends if _may_be_fact(sentence[a:b])}
-        known = facts.with_texts(self._db, *self._root, spans.values())
-        last = 0
-        for start, end in sorted(spans, key=lambda span: (span[0], -span[1])):
-            if start >= last and (found := known.get(spans[start, end])):
-                self._recall(spans[start, end], found)
-                day = re.compile(_DAY).match(sentence, end)
-                last = day.end() if day else end
-                yield start, last
+        kept = ""
+        for _ in range(_MOST_LINES):
+            line = next((line for line in context.recalled(piece.rstrip()) if self._is_line(line, piece)), None)
+            if line is None:
+                break
+            kept += _without_lead(piece[: line.start])
+            piece = piece[line.end :].lstrip()
+        return kept + self._without_facts(piece)
 
     def _is_line(self, line: context.Recalled, piece: str) -> bool:
+        if piece[line.end :].strip() and self._user_says:
+            return False
         if line.quoted and not self._says(line.quoted):
             return False  # somebody has written more in brackets
         found = facts.with_text(self._db, *self._user, line.text)
@@ -157,18 +132,94 @@ class _Reader:
         speaker, _, said = text.partition(": ")
         return messages.with_text(self._db, *self._user, speaker, said)
 
-    def _is_fact(self, text: str) -> bool:
-        found = facts.with_text(self._db, *self._root, text)
-        if found:
-            self._recall(text, found)
-        return found is not None
+    def _without_facts(self, piece: str) -> str:
+        bullet = _BULLET.match(piece)
+        text = piece[bullet.end() :] if bullet else piece
+        if not text.strip() or (self._user_says and not bullet):
+            return piece
+        if self._take(self._known([text]), text):
+            return ""
+        if self._user_says:
+            return piece
+        quoted = self._known(_QUOTED.findall(text))
+        left = _QUOTED.sub(lambda found: '""' if self._take(quoted, found[1]) else found[0], text)
+        said = split(left)
+        kept = self._without_sentences(said)
+        return " ".join(kept) if kept != said else piece if left == text else left
 
-    def _recall(self, text: str, found: tuple[int, str]) -> None:
-        self.recalled.facts.add(found[0])
-        self._skip(text, found[1])
+    def _without_sentences(self, said: list[str]) -> list[str]:
+        """Sentences without the facts that they are, and those that they have within them."""
+        runs = {
+            (at, at + more): " ".join(said[at : at + more])
+            for at in range(len(said))
+            for more in range(min(_MOST_SENTENCES, len(said) - at), 0, -1)
+        }
+        known = self._known(runs.values())
+        kept: list[str] = []
+        at, cut = 0, False
+        while at < len(said):
+            run = next((to for (start, to), text in runs.items() if start == at and self._take(known, text)), None)
+            if run:
+                at, cut = run, True
+                continue
+            # What `context` writes behind a fact stands in the next sentence where the fact ends with a stop.
+            sentence = re.sub(rf"^{_DAY}\s*", "", f" {said[at]}").lstrip() if cut else said[at]
+            left = self._without_parts(sentence)
+            cut = left != sentence
+            kept += [left] if left else []
+            at += 1
+        return kept
+
+    def _without_parts(self, sentence: str) -> str:
+        """A sentence with … in the place of each fact within it; "" where nothing else is said."""
+        kept, at = "", 0
+        for start, end in self._parts(sentence):
+            kept += sentence[at:start] + _LEFT_OUT
+            at = end
+        kept += sentence[at:]
+        return "" if at and _leads(kept) else kept
+
+    def _parts(self, sentence: str) -> Iterator[tuple[int, int]]:
+        """Where the facts stand in a sentence, the day behind them included; of those that begin alike the longest."""
+        ends = [found.end() for found in re.finditer(_ENDS, sentence)][:_MOST_ENDS]
+        ends = [end for end in ends if not re.compile(_TURNS).match(sentence, end)]
+        opened = [found.end() for found in re.finditer(_OPENS, sentence)]
+        starts = sorted({*_led_to(sentence, 0), *(s for end in ends for s in _led_to(sentence, end)), *opened})
+        spans = [(a, b) for a in starts[:_MOST_ENDS] for b in reversed(ends) if _may_be_fact(sentence[a:b])]
+        known = self._known(sentence[a:b] for a, b in spans)
+        last = 0
+        for start, end in spans:
+            led = start >= last and (start in opened or start in _led_to(sentence, last))
+            if led and self._take(known, sentence[start:end]):
+                day = re.compile(_DAY).match(sentence, end)
+                last = day.end() if day else end
+                yield start, last
+
+    def _known(self, texts: Iterable[str]) -> dict[str, tuple[int, str]]:
+        """Those of the texts that are facts of the root, as they are or without the signs of emphasis in them."""
+        plain = {text: _EMPHASIS.sub("", text) for text in texts}
+        found = facts.with_texts(self._db, *self._root, {*plain, *plain.values()})
+        return {text: found.get(text) or found[bare] for text, bare in plain.items() if text in found or bare in found}
+
+    def _take(self, known: dict[str, tuple[int, str]], text: str) -> bool:
+        if text not in known:
+            return False
+        self.recalled.facts.add(known[text][0])
+        self._skip(text, known[text][1])
+        return True
 
     def _skip(self, text: str, id_: str | None) -> None:
         self.recalled.skipped.append(Skipped(text.strip(), "memlite recalled it", id_))
+
+
+def _led_to(sentence: str, at: int) -> list[int]:
+    """Where a fact may begin behind `at`: at the next word, and behind each that only leads to one."""
+    found: list[int] = []
+    for word in _WORD.finditer(sentence, at):
+        found.append(word.start())
+        if word[0].casefold() not in _LEADING:
+            break
+    return found
 
 
 def _may_be_fact(text: str) -> bool:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import apsw
 
@@ -145,6 +147,31 @@ def reach_of_entities(db: apsw.Connection, scope: Scope) -> Reach | None:
     # A run by itself: the roots of everything that was said in it.
     sql = "s.id IN (SELECT root_id FROM scopes WHERE run_key = ?)"
     return Reach(found.terms, found.keys, sql, (found.keys["run_key"],))
+
+
+class Users(NamedTuple):
+    """The scopes of some users, or roots of scopes: a condition over the alias `s`."""
+
+    sql: str
+    bindings: tuple[object, ...]
+
+
+def of_users(db: apsw.Connection, fact_ids: str, message_ids: str) -> Users:
+    """All scopes of the users of these facts and messages (JSON arrays of row ids); of what has none, of its root."""
+    rows = list(
+        db.execute(
+            """
+            SELECT DISTINCT user_key, root_id FROM scopes WHERE id IN (
+              SELECT scope_id FROM facts WHERE id IN (SELECT value FROM json_each(?))
+              UNION SELECT scope_id FROM messages WHERE id IN (SELECT value FROM json_each(?)))
+            """,
+            (fact_ids, message_ids),
+        )
+    )
+    keys = json.dumps([key for key, _ in rows if key])
+    roots = json.dumps([root for key, root in rows if not key])
+    listed = "(s.user_key IN (SELECT value FROM json_each(?)) OR s.root_id IN (SELECT value FROM json_each(?)))"
+    return Users(listed, (keys, roots))
 
 
 def outside(db: apsw.Connection, reach: Reach) -> bool:

@@ -500,7 +500,10 @@ def _by_words(db: apsw.Connection, asked: Asked, lane: Lane, terms: rank.Terms, 
 
 
 def by_vector(db: apsw.Connection, asked: Asked, lane: Lane, pool: int) -> dict[int, float]:
-    """The nearest visible rows, nearest first, with their similarity. Rows the index cannot tell are past are dropped after it, and more are asked for."""
+    """The nearest visible rows, nearest first, with their similarity.
+
+    Rows that the index cannot tell are past are dropped after it, and more are asked for.
+    """
     if asked.vector is None:
         return {}
     within = _filtered(asked, lane) if asked.filter_sql != "1" else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 LONGEST = 400  # characters of a sentence that can be a fact
 _LEAST_QUOTE = 12  # characters of a sentence whose repetition is no accident
@@ -13,6 +13,9 @@ _ABBREVIATION = re.compile(
     r"(?:^|[\s(])(?:[A-ZÀ-Þ]|Dr|Mrs?|Ms|St|Jr|Sr|No|Nr|Prof|vs|ca|e\.g|i\.e)\.$"
     r"|(?:^|\b(?:am|den|vom|zum|bis) )\d{1,2}\.$"  # German days: "am 3. Juli"
 )
+
+
+_LONGEST_ABBREVIATION = 16  # characters, with what stands before it
 
 
 def clean(text: str) -> str:
@@ -26,20 +29,22 @@ def split(text: str) -> list[str]:
     found: list[str] = []
     for piece in _END.split(clean(text)):
         piece = " ".join(piece.split())
-        if found and _ABBREVIATION.search(found[-1]):
+        if found and _ABBREVIATION.search(found[-1][-_LONGEST_ABBREVIATION:]):
             found[-1] += " " + piece
         elif piece:
             found.append(piece)
     return [part for sentence in found for part in _parts(sentence)]
 
 
-def _parts(sentence: str) -> list[str]:
-    if len(sentence) <= LONGEST:
-        return [sentence]
-    cuts = [m.end() for m in re.finditer(r"[;,:，、；]\s*|\s+", sentence) if m.end() <= LONGEST]
-    strong = [m.end() for m in re.finditer(r"[;,:，、；]\s*", sentence) if LONGEST // 4 <= m.end() <= LONGEST]
-    cut = (strong or cuts or [LONGEST])[-1]
-    return [sentence[:cut].strip(), *_parts(sentence[cut:].strip())]
+def _parts(sentence: str) -> Iterator[str]:
+    while len(sentence) > LONGEST:
+        head = sentence[: LONGEST + 1]
+        cuts = [m.end() for m in re.finditer(r"[;,:，、；]\s*|\s+", head) if m.end() <= LONGEST]
+        strong = [m.end() for m in re.finditer(r"[;,:，、；]\s*", head) if LONGEST // 4 <= m.end() <= LONGEST]
+        cut = (strong or cuts or [LONGEST])[-1]
+        yield sentence[:cut].strip()
+        sentence = sentence[cut:].strip()
+    yield sentence
 
 
 def quotes(fact: str, message: str, others: Sequence[str] = ()) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import apsw
@@ -18,6 +18,24 @@ def stands(db: apsw.Connection, fact_id: int) -> bool:
     if home is not None and home not in saying and batches.undone_by(db, home):
         return False
     return not saying or any(not batches.undone_by(db, id_) for id_ in saying)
+
+
+def left_saying(db: apsw.Connection, fact_id: int, message_ids: Collection[int]) -> Left:
+    """What of the batches that say a fact says it without these messages.
+
+    What a caller remembered, or gave with one of these messages as its source, is said by no message of its own batch.
+    """
+    cited = batches.of_messages(db, facts.sources(db, fact_id))
+    saying = batches_saying(db, fact_id)
+    emptied, by_itself = [], False
+    for batch_id in saying:
+        own = [id_ for id_, batch in cited.items() if batch == batch_id]
+        own = own or [id_ for id_, batch in cited.items() if batch not in saying]
+        if own and set(own) <= set(message_ids):
+            emptied.append(batch_id)
+        elif not own and not batches.undone_by(db, batch_id):
+            by_itself = True
+    return Left(by_itself, emptied)
 
 
 def confirmations(db: apsw.Connection, fact_id: int) -> list[int]:
@@ -48,6 +66,14 @@ def sayings(db: apsw.Connection, fact_id: int, seen: frozenset[int] = frozenset(
         if other not in seen and not batches.undone_by(db, batch_id):
             said += sayings(db, other, seen | {fact_id})
     return said
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """by_itself: a batch that stands says it, whatever becomes of messages. emptied: batches that say it no longer."""
+
+    by_itself: bool
+    emptied: list[int]
 
 
 @dataclass(frozen=True, slots=True)

@@ -731,3 +731,12 @@ def test_one_deleted_message_of_a_batch_in_flight_brings_no_fact(path: Path) -> 
         result = memory.add([f"{CANARY} likes tea.", "Ben likes coffee."], user_id="u")
         assert [fact.text for fact in result.facts] == ["Ben likes coffee."]
         assert places_with_the_canary(memory) == []
+
+
+def test_a_receipt_names_nothing_of_another_user(memory: Memory) -> None:
+    fact = memory.remember("Ana likes zebra tea.", user_id="u").facts[0]
+    memory.add("I like zebra tea.", user_id="v", extract="never")
+    mine = memory.add("I like zebra tea.", user_id="u", agent_id="cook", extract="never").messages[0]
+    (note,) = memory.delete(fact.id).notes
+    assert note.startswith("1 fact(s) or message(s)")
+    assert mine in note

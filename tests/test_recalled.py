@@ -23,6 +23,13 @@ FACTS = [
 ]
 ASKED = "Who is allergic to walnuts?"
 ZEBRA = "Ana drinks zebra milk daily."
+OTHERS = [
+    "Clara eats no walnuts.",
+    "安娜每天喝斑马奶。",
+    "The user takes the tram.",
+    "Dr. Sousa works in Av. Roma. She is kind.",
+    "Run `make test` before pushing.",
+]
 ROLES = ["system", "user", "assistant", "tool"]
 
 
@@ -204,26 +211,61 @@ def test_a_fact_word_for_word_is_recalled_but_a_user_may_say_it_again(
         (f"Nothing new ({ZEBRA[:-1]}), and the gate squeaks.", "Nothing new (…), and the gate squeaks."),
         (f"{ZEBRA[:-1]} and Clara eats no walnuts, right?", ""),
         (f"{ZEBRA[:-1]} and Clara has a red gate, right?", "… and Clara has a red gate, right?"),
-        (f"Both stand: {ZEBRA[:-1]}; Clara eats no walnuts.", ""),
-        (f"Careful – {ZEBRA[:-1]}!", ""),
-        (f"Drinks: {ZEBRA[:-1].replace('Ana', 'ana')}", ""),
+        (f"Noted: {ZEBRA[:-1]}; Clara eats no walnuts.", ""),
+        (f"Both stand: {ZEBRA[:-1]}; Clara eats no walnuts.", "Both stand: …; …"),
+        (f"Drinks: {ZEBRA[:-1].replace('Ana', 'ana')}", "Drinks: …"),
+        ("Since the user takes the tram, no car is needed.", "Since …, no car is needed."),
+        ("Dr. Sousa works in Av. Roma. She is kind.", ""),
+        ("Welcome! Dr. Sousa works in Av. Roma. She is kind. And you?", "Welcome! And you?"),
+        ("Run `make test` before pushing.", ""),
         ("**Ana** drinks *zebra* milk `daily`.", ""),
-        ("I know that __Ana drinks zebra milk__ daily, so no cow today.", "I know that …, so no cow today."),
+        ("I know that __Ana drinks zebra milk__ daily, so no cow today.", "I know that __…, so no cow today."),
         ("我记得：安娜每天喝斑马奶。还有别的吗？", "还有别的吗？"),
-        (f"Diana drinks zebra milk daily. Not{ZEBRA}", f"Diana drinks zebra milk daily. Not{ZEBRA}"),
+        (f"As {ZEBRA[:-1]}, no __init__ for ~5 cows.", "As …, no __init__ for ~5 cows."),
+        (f"I know that {ZEBRA[:-1]}; code 7781.", "I know that …; code 7781."),
     ],
 )
 def test_a_fact_within_a_sentence_of_an_assistant_is_recalled(learning: Memory, content: str, own: str) -> None:
     id_ = remembered(learning)
-    for other in ("Clara eats no walnuts.", "安娜每天喝斑马奶。"):
+    for other in OTHERS:
         remembered(learning, other)
     message = learning.get(told(learning, "assistant", content).messages[0])
     assert (message.content, message.text) == (content, own)  # type: ignore[union-attr]
     if own != content:
-        (hits,) = (learning.search("zebra milk", user_id="ana", include="messages"),)
-        assert [hit for hit in hits if "zebra" in hit.text] == []
+        assert "zebra" not in " ".join(texts(learning, "zebra milk", include="messages"))
     if own != content and "Ana" in content:
         assert message.id in [each.id for each in learning.preview_delete(id_).messages]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        f"Diana drinks zebra milk daily. Not{ZEBRA}",
+        f"It is no longer so that {ZEBRA}",
+        f"I know that {ZEBRA[:-1]}, but not on Sundays.",
+        f"I know that {ZEBRA[:-1]} no longer.",
+        f"The sister of {ZEBRA}",
+        f"Careful – {ZEBRA[:-1]}!",
+        "Open the settings, Dark mode, and a row of buttons. Your flight TP123 is on time.",
+    ],
+)
+def test_what_else_an_assistant_says_with_a_facts_words_is_its_own(learning: Memory, content: str) -> None:
+    for known in (ZEBRA, "Dark mode"):
+        remembered(learning, known)
+    assert learning.get(told(learning, "assistant", content).messages[0]).text == content  # type: ignore[union-attr]
+
+
+def test_a_users_words_before_a_line_are_kept(learning: Memory) -> None:
+    remembered(learning)
+    message = learning.get(told(learning, "user", f"Outdated:\n{LINE}").messages[0])
+    assert message.text == "Outdated:"  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("content", [f"{LINE[2:]} " * 1200, "A. " * 6000, "word" * 50_000, "Ana, " * 4000])
+def test_a_looping_assistant_is_stored(learning: Memory, content: str) -> None:
+    remembered(learning)
+    added = learning.add([{"role": "assistant", "content": content}], user_id="ana", extract="never")
+    assert learning.get(added.messages[0]).content == content  # type: ignore[union-attr]
 
 
 def test_a_message_of_a_line_is_known_as_well(learning: Memory) -> None:

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from memlite import Diff, ExtractedFact, Extraction, ExtractionRequest, Fact, Memory, instants
+from memlite import AddResult, Diff, ExtractedFact, Extraction, ExtractionRequest, Fact, Memory, instants
 from tests.conftest import Echo
 
 RUNS = int(os.environ.get("MEMLITE_RUNS", "25"))
@@ -717,3 +717,83 @@ def test_what_was_changed_by_hand_was_confirmed_then(memory: Memory, change: str
     assert pruned.facts == ()
     memory.update(remember(memory, "The gate is green.", 2020), kind="colour")
     assert len(memory.prune(unconfirmed_for=timedelta(days=365)).facts) == 1
+
+
+AT_2024 = "2024-01-01"
+
+
+def said(memory: Memory, text: str, year: int) -> AddResult:
+    """A message from which an extractor learns itself."""
+    return memory.add(text, user_id="u", observed_at=f"{year}-01-01")
+
+
+@pytest.mark.parametrize("first", ["undone", "deleted"])
+def test_what_is_undone_here_and_deleted_there_is_said_by_nobody(learning: Memory, first: str) -> None:
+    old, new = said(learning, "I like zebra tea.", 2024), said(learning, "I like zebra tea.", 2025)
+    if first == "undone":
+        undo = learning.undo(old.batch)
+        assert learning.delete(new.messages[0]).clean
+    else:
+        assert learning.delete(new.messages[0]).clean
+        undo = learning.undo(old.batch)
+    assert current(learning) == []
+    assert not learning.search("zebra", user_id="u")
+    learning.undo(undo.batch)
+    (fact,) = learning.get_all(user_id="u")
+    assert fact.sources == old.messages
+    assert fact.last_confirmed_at.year == 2024
+
+
+def test_a_message_deleted_takes_back_when_a_fact_was_said_last(learning: Memory) -> None:
+    said(learning, "I like zebra tea.", 2024)
+    new = said(learning, "I like zebra tea.", 2025)
+    learning.delete(new.messages[0])
+    (fact,) = learning.get_all(user_id="u")
+    assert fact.last_confirmed_at.year == 2024
+
+
+@pytest.mark.parametrize("undone", [False, True])
+def test_what_a_caller_remembered_outlives_a_message_that_says_it(learning: Memory, undone: bool) -> None:
+    remember(learning, "Ana likes zebra tea.", 2024)
+    echo = said(learning, "Ana likes zebra tea.", 2025)
+    if undone:
+        learning.undo(echo.batch)
+    receipt = learning.delete(echo.messages[0])
+    assert receipt.facts == ()
+    assert current(learning) == ["Ana likes zebra tea."]
+    (note,) = receipt.notes
+    assert "have all the words of what was deleted" in note
+
+
+def test_what_was_remembered_with_a_message_as_its_source_goes_with_it(learning: Memory) -> None:
+    message = learning.add("I like zebra tea.", user_id="u", extract="never").messages[0]
+    learning.remember({"text": "Ana likes zebra tea.", "source": message}, user_id="u")
+    learning.delete(message)
+    assert current(learning) == []
+
+
+@pytest.mark.parametrize("first", ["undone", "deleted"])
+def test_what_only_a_joined_fact_said_goes_with_it(memory: Memory, first: str) -> None:
+    milk = remember(memory, "Ana drinks milk.", 2023)
+    kept = memory.remember({"text": "Ana drinks oat milk daily.", "replaces": milk}, user_id="u", observed_at=AT_2024)
+    other = remember(memory, "Ana drinks oat milk, daily!", 2025)
+    memory.fix("near-duplicates", user_id="u")
+    assert len(current(memory)) == 1
+    if first == "undone":
+        memory.undo(kept.batch)
+        memory.delete(other)
+    else:
+        memory.delete(other)
+        memory.undo(kept.batch)
+    assert current(memory) == ["Ana drinks milk."]
+
+
+def test_what_was_restored_against_an_undo_stays_when_that_is_done_again(memory: Memory) -> None:
+    fish = memory.remember("Ana eats fish.", user_id="u")
+    first = memory.undo(fish.batch)
+    memory.restore(fish.facts[0].id)
+    second = memory.undo(first.batch)
+    memory.undo(second.batch)
+    assert current(memory) == ["Ana eats fish."]
+    memory.archive(fish.facts[0].id)
+    assert current(memory) == []
