@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from memlite import compact, ground, verbatim, worth
+from memlite import compact, coverage, ground, verbatim, worth
 from memlite.answer import MOST_ENTITIES, MOST_FACTS, grammar, parse
 from memlite.chat import Answer, ChatModel
+from memlite.date_words import is_foreign
 from memlite.errors import ExtractionError
 from memlite.forms import Form
 from memlite.long_input import split
@@ -110,7 +112,6 @@ class Compact:
 
     def __init__(self, greedy_first: bool) -> None:
         self.greedy_first = greedy_first
-        self._earliest: Turn | None = None  # where the window began that the model saw last
 
     def parts(self, chat: ChatModel, request: ExtractionRequest) -> list[ExtractionRequest]:
         """One message a part: shown two, a small model makes one fact of what two people said."""
@@ -118,7 +119,7 @@ class Compact:
         parts: list[ExtractionRequest] = []
         before = list(request.window)
         for turn in request.messages:
-            window = self._recent(before)
+            window = _recent(before)
             if turn.text.strip():
                 part = replace(request, messages=(turn,), window=window, known=compact.shown(turn, request))
                 parts += split(part, room, lambda part: len(self._prompt(chat, part)), 1)
@@ -126,14 +127,16 @@ class Compact:
         return parts
 
     def ask(self, chat: ChatModel, part: ExtractionRequest) -> Extraction:
+        """What is said in another language than that of the training is quoted: written anew it would be garbled."""
         prompt = self._prompt(chat, part)
-        answer = chat.answer(
-            prompt,
-            compact.grammar(part),
-            compact.LONGEST_ANSWER,
-            self.greedy_first,
-            rather=(compact.NOTHING, compact.NOTHING_FROM),
-        )
+        if any(is_foreign(turn.text) for turn in part.messages):
+            return self._named(chat, prompt, Extraction(tuple(verbatim.quoted(part)), (), len(prompt)))
+        rules, budget = compact.grammar(part), compact.LONGEST_ANSWER
+        nothing = compact.NOTHING, compact.NOTHING_FROM
+        answer = chat.answer(prompt, rules, budget, self.greedy_first, rather=nothing, unsure=coverage.UNSURE)
+        if answer.text != compact.NOTHING:
+            wanted = coverage.names(part)
+            answer = coverage.complete(chat, prompt, rules, budget, self.greedy_first, answer, wanted)
         read = self._named(chat, prompt, _counted(compact.parse(answer.text, part), answer, prompt))
         old = [fact for fact in read.facts if worth.repeated(fact, part)]
         return replace(
@@ -162,17 +165,17 @@ class Compact:
             facts.append(fact)
         return replace(read, facts=tuple(facts), evaluated_tokens=evaluated)
 
-    def _recent(self, window: Sequence[Turn]) -> tuple[Turn, ...]:
-        """The newest of the window. It begins where it began last time, until too much has been said since.
 
-        The model then still has most of it in its cache, and evaluates only what was said since.
-        """
-        begins = next((at for at, turn in enumerate(window) if turn == self._earliest), None)
-        if begins is None or len(window) - begins > compact.MOST_EARLIER:
-            begins = max(0, len(window) - compact.LEAST_EARLIER)
-        recent = tuple(window[begins:])
-        self._earliest = recent[0] if recent else None
-        return recent
+def _recent(window: Sequence[Turn]) -> tuple[Turn, ...]:
+    """The newest of the window. Where it begins is told by what was said there: the same in every process, and mostly
+    the same place again when more has been said, so that the model has most of it in its cache.
+    """
+    least = len(window) - compact.MOST_EARLIER
+    if least <= 0:
+        return tuple(window)
+    places = range(least, len(window) - compact.LEAST_EARLIER + 1)
+    begins = min(places, key=lambda at: zlib.crc32(f"{window[at].speaker}: {window[at].text}".encode()))
+    return tuple(window[begins:])
 
 
 def asked(asking: Asking, chat: ChatModel, part: ExtractionRequest, recheck_below: float) -> Extraction:

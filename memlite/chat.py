@@ -11,7 +11,7 @@ import json
 import os
 import re
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,13 +22,30 @@ from memlite.prompt import Examples
 
 
 @dataclass(frozen=True, slots=True)
+class Rival:
+    """The token that the model holds for the likeliest but one, and its probability, 0 to 1."""
+
+    token: int
+    probability: float
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
-    """What the model wrote: each token's bytes and its probability, and how many tokens were evaluated for it."""
+    """What the model wrote: each token with its bytes and its probability, and how many tokens were evaluated for it.
+
+    rivals: of each token, where it was to be looked for (see `ChatModel.answer`). end: the bytes up to which it counts.
+    """
 
     pieces: tuple[bytes, ...]
     probabilities: tuple[float, ...]
     evaluated: int
     end: int | None = None
+    tokens: tuple[int, ...] = ()
+    rivals: tuple[Rival | None, ...] = ()
+
+    def until(self, at: int) -> Answer:
+        """The first `at` tokens of it."""
+        return Answer(self.pieces[:at], self.probabilities[:at], 0, None, self.tokens[:at], self.rivals[:at])
 
     @property
     def text(self) -> str:
@@ -216,11 +233,16 @@ class ChatModel:
         *,
         finite: bool = False,
         rather: tuple[str, float] | None = None,
+        unsure: float = 0.0,
+        begun: Answer | None = None,
+        ends: Callable[[bytes], bool] = lambda piece: False,
     ) -> Answer:
         """Let the model answer within the grammar: at every token the likeliest legal one.
 
         finite: the grammar spells out whole texts, so what repeats was said so and does not go on for ever. rather: how
-        an answer begins that is taken where the model gives its first token at least this probability, 0 to 1.
+        an answer begins that is taken where the model gives its first token at least this probability, 0 to 1. unsure:
+        probability of a token below which its rival is looked for. begun: what it goes on from. ends: whether a token
+        is the last one.
         """
         api = self.api
         if len(prompt) + budget > self.n_ctx:
@@ -228,12 +250,15 @@ class ChatModel:
         sampler = api.llama_sampler_init_grammar(self.vocab, rules.encode(), b"root")
         if not sampler:
             raise ModelError("llama.cpp refused the grammar of the answer")
-        pieces: list[bytes] = []
-        probabilities: list[float] = []
-        written: list[int] = []
+        begun = begun or Answer((), (), 0)
+        pieces, probabilities = list(begun.pieces), list(begun.probabilities)
+        written, rivals = list(begun.tokens), list(begun.rivals)
         preferred = self._tokens(rather[0])[0] if rather else None
+        end: int | None = None
         try:
-            evaluated = self._evaluate(prompt)
+            for done in written:
+                api.llama_sampler_accept(sampler, done)
+            evaluated = self._evaluate([*prompt, *written])
             while len(pieces) < budget:
                 scores = self._scores()
                 token = self._likeliest(sampler, scores, greedy_first)
@@ -241,20 +266,36 @@ class ChatModel:
                     token = preferred if self._probability(scores, preferred) >= rather[1] else token
                 if token is None or token in self.eog:
                     break
+                probabilities.append(self._probability(scores, token))
+                sure = probabilities[-1] >= unsure
+                rivals.append(None if sure else self._rival(sampler, scores, token, greedy_first))
                 api.llama_sampler_accept(sampler, token)
                 written.append(token)
                 pieces.append(self.piece(token))
-                probabilities.append(self._probability(scores, token))
-                if b"}" in pieces[-1] and self._complete(sampler):
+                if ends(pieces[-1]) or (b"}" in pieces[-1] and self._complete(sampler)):
                     break
                 if not finite and _loops(written):
                     break
                 if not finite and _ENDS.search(pieces[-1]) and (again := _repeats(b"".join(pieces))):
-                    return Answer(tuple(pieces), tuple(probabilities), evaluated, again)
+                    end = again
+                    break
                 evaluated += self._evaluate([*prompt, *written])
         finally:
             api.llama_sampler_free(sampler)
-        return Answer(tuple(pieces), tuple(probabilities), evaluated)
+        return Answer(tuple(pieces), tuple(probabilities), evaluated, end, tuple(written), tuple(rivals))
+
+    def otherwise(self, answer: Answer, at: int) -> Answer:
+        """The beginning of an answer with the rival of its token `at` in the place of that, which must have one."""
+        rival, before = answer.rivals[at], answer.until(at)
+        assert rival is not None
+        return Answer(
+            (*before.pieces, self.piece(rival.token)),
+            (*before.probabilities, rival.probability),
+            0,
+            None,
+            (*before.tokens, rival.token),
+            (*before.rivals, None),
+        )
 
     def _evaluate(self, tokens: list[int]) -> int:
         """Bring the KV cache to these tokens and return how many were evaluated: those from the first difference."""
@@ -299,6 +340,12 @@ class ChatModel:
             if (token := self._legal(sampler, few, scores)) is not None:
                 return token
         return self._legal(sampler, self.numpy.arange(self.n_vocab), scores)
+
+    def _rival(self, sampler: Any, scores: Any, token: int, greedy_first: bool) -> Rival | None:
+        others = scores.copy()
+        others[token] = -self.numpy.inf
+        rival = self._likeliest(sampler, others, greedy_first)
+        return None if rival is None or rival in self.eog else Rival(rival, self._probability(scores, rival))
 
     def _legal(self, sampler: Any, tokens: Any, scores: Any) -> int | None:
         """The likeliest of these tokens that the grammar allows."""

@@ -131,6 +131,13 @@ def frequent_words(text: str) -> frozenset[str]:
     return frozenset(word for code in codes for word in str(_table()[code]["told_by"]).split())
 
 
+def is_foreign(text: str) -> bool:
+    """Whether a text is surely not in English: by frequent words of another language, or by its letters."""
+    letters = "".join(_LETTERS.findall(text))
+    other = sum(ch > "\u024f" for ch in letters)
+    return 2 * other > len(letters) or bool(frequent_words(text))
+
+
 @cache
 def _telling() -> dict[str, list[str]]:
     """The languages in Latin letters that have a word among their frequent ones or those of dates."""

@@ -11,7 +11,7 @@ _LEAST_QUOTE = 12  # characters of a sentence whose repetition is no accident
 _END = re.compile(r"(?<=[.!?…])[\"”’)]*\s+(?=[A-ZÀ-Þ\u0400-\u042f0-9\"“‘(])|(?<=[。！？])|\n+")
 _ABBREVIATION = re.compile(
     r"(?:^|[\s(])(?:[A-ZÀ-Þ]|Dr|Mrs?|Ms|St|Jr|Sr|No|Nr|Prof|vs|ca|e\.g|i\.e)\.$"
-    r"|(?:^|\b(?:am|den|vom|zum|bis) )\d{1,2}\.$"  # German days: "am 3. Juli"
+    r"|(?:^|\b(?:am|der|den|dem|vom|zum|bis) )\d{1,2}\.$"  # German days: "am 3. Juli"
 )
 
 

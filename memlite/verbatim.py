@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from memlite import ground
 from memlite.answer import ENTITY_TYPES, any_of
 from memlite.prompt import Examples, label
-from memlite.records import ExtractionRequest, Turn
+from memlite.records import ExtractedFact, ExtractionRequest, Turn
 from memlite.sentences import split
 
 PROMPT_VERSION = "1-verbatim"
@@ -106,6 +106,15 @@ def sentences(request: ExtractionRequest) -> list[Sentence]:
     return found
 
 
+def quoted(request: ExtractionRequest) -> list[ExtractedFact]:
+    """The telling statements of the new messages as quotations, without a model: for what it was not trained on."""
+    return [
+        ExtractedFact(_quotation(sentence), sentence.turn.speaker, sentence.cites, next(iter(_days(sentence)), None))
+        for sentence in sentences(request)
+        if sentence.telling and (len(ground.content_words(sentence.text)) >= _LEAST_WORDS)
+    ]
+
+
 def grammar(kept: Sequence[Sentence]) -> str:
     """GBNF: an answer that lists some of the sentences, in order, one of each message that tells something."""
     rules = ["type ::= " + any_of(json.dumps(name) for name in ENTITY_TYPES)]
@@ -127,15 +136,12 @@ def grammar(kept: Sequence[Sentence]) -> str:
 def _fact(sentence: Sentence) -> str:
     turn = sentence.turn
     speaker = label(turn.speaker)
-    who = f"The {speaker.lower()}" if speaker.lower() in ("user", "assistant") else speaker
-    quoted = " ".join(filter(None, (sentence.antecedent, sentence.text))).replace('"', "'")
     parts = [
         '"{\\"text\\":"',
-        _choice([f'{who} said: "{quoted}"']),
+        _choice([_quotation(sentence)]),
         any_of([f',"by":{_json(speaker)},"from":[{",".join(map(str, sentence.cites))}]']),
     ]
-    days = [d.start for d in turn.dates if d.start == d.end and d.expression.casefold() in sentence.text.casefold()]
-    if days:
+    if days := _days(sentence):
         parts.append('(",\\"when\\":" ' + _choice(days) + ")?")
     spoken = " ".join((sentence.antecedent, sentence.text))
     names = dict.fromkeys((*ground.mentioned_names(sentence.antecedent), *sentence.names))
@@ -144,6 +150,19 @@ def _fact(sentence: Sentence) -> str:
         entities = [any_of([f'{{"name":{_json(name)},"type":']) + " " + _type(name, spoken, speaker) for name in names]
         parts.append('",\\"entities\\":[" ' + ' "}," '.join(entities) + ' "}]"')
     return " ".join([*parts, '"}"'])
+
+
+def _quotation(sentence: Sentence) -> str:
+    speaker = label(sentence.turn.speaker)
+    who = f"The {speaker.lower()}" if speaker.lower() in ("user", "assistant") else speaker
+    said = " ".join(filter(None, (sentence.antecedent, sentence.text))).replace('"', "'")
+    return f'{who} said: "{said}"'
+
+
+def _days(sentence: Sentence) -> list[str]:
+    """The resolved days of which a sentence speaks."""
+    text = sentence.text.casefold()
+    return [d.start for d in sentence.turn.dates if d.start == d.end and d.expression.casefold() in text]
 
 
 def _type(name: str, spoken: str, speaker: str) -> str:

@@ -112,6 +112,44 @@ def test_the_next_turn_evaluates_only_what_is_new(extractor: GGUFExtractor) -> N
     assert answer.evaluated_tokens - answer.answer_tokens < 0.8 * answer.prompt_tokens
 
 
+def test_what_is_shown_of_a_conversation_does_not_depend_on_how_it_came(extractor: GGUFExtractor) -> None:
+    said = [("Ann" if number % 2 else "Bob", f"I bought {number} apples on the market.") for number in range(1, 15)]
+    chat, way = extractor._load()
+
+    def parts(request: ExtractionRequest) -> list[ExtractionRequest]:
+        return way.parts(chat, request)
+
+    at_once = parts(talk(*said))
+    one_by_one = [parts(talk(said[at], window=tuple(said[max(0, at - 10) : at])))[0] for at in range(len(said))]
+    shown = [[turn.text for turn in part.window] for part in at_once]
+    assert shown == [[turn.text for turn in part.window] for part in one_by_one]
+    assert all(min(at, 2) <= len(window) <= 6 for at, window in enumerate(shown))
+
+
+def test_a_name_at_the_end_of_a_message_is_not_lost(extractor: GGUFExtractor) -> None:
+    text = "Did you hear that Boris from payroll sings at the Blue Lamp on Fridays? His stage name is Captain Velvet."
+    (fact,) = stored(extractor, talk(("Ann", text)))
+    assert fact.text == "Boris from payroll sings at the Blue Lamp on Fridays, and his stage name is Captain Velvet."
+    assert "Captain Velvet" in [entity.name for entity in fact.entities]
+
+
+@pytest.mark.parametrize(
+    ("said", "quoted"),
+    [
+        (
+            "Guten Morgen! Ich wohne seit drei Jahren in Lyon und arbeite bei Siemens. Und du?",
+            'Ann said: "Ich wohne seit drei Jahren in Lyon und arbeite bei Siemens."',
+        ),
+        ("Mi hermana es alérgica a las nueces.", 'Ann said: "Mi hermana es alérgica a las nueces."'),
+        ("我姐姐对花生过敏。", 'Ann said: "我姐姐对花生过敏。"'),
+    ],
+)
+def test_what_is_said_in_another_language_is_quoted(extractor: GGUFExtractor, said: str, quoted: str) -> None:
+    request = talk(("Ann", said))
+    (fact,) = stored(extractor, request)
+    assert (fact.text, fact.by, fact.sources) == (quoted, "Ann", (1,))
+
+
 def test_instructions_that_it_cannot_heed_are_noted(extractor: GGUFExtractor) -> None:
     request = replace(talk(("user", "I am vegan.")), instructions="Only about cars.")
     (note,) = extractor.extract(request).notes
