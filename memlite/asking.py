@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Protocol
@@ -118,8 +117,8 @@ class Compact:
         room = min(compact.LONGEST_PROMPT, chat.n_ctx - compact.LONGEST_ANSWER)
         parts: list[ExtractionRequest] = []
         before = list(request.window)
-        for turn in request.messages:
-            window = _recent(before)
+        for number, turn in enumerate(request.messages):
+            window = _recent(before, request.earlier + number)
             if turn.text.strip():
                 part = replace(request, messages=(turn,), window=window, known=compact.shown(turn, request))
                 parts += split(part, room, lambda part: len(self._prompt(chat, part)), 1)
@@ -166,16 +165,18 @@ class Compact:
         return replace(read, facts=tuple(facts), evaluated_tokens=evaluated)
 
 
-def _recent(window: Sequence[Turn]) -> tuple[Turn, ...]:
-    """The newest of the window. Where it begins is told by what was said there: the same in every process, and mostly
-    the same place again when more has been said, so that the model has most of it in its cache.
+def _recent(window: Sequence[Turn], before: int) -> tuple[Turn, ...]:
+    """The newest of the window. before: how many messages the conversation has by then.
+
+    By their number it begins at every fifth message or so, in every process alike: the model then has most of it in its
+    cache, and evaluates only what was said since.
     """
-    least = len(window) - compact.MOST_EARLIER
-    if least <= 0:
-        return tuple(window)
-    places = range(least, len(window) - compact.LEAST_EARLIER + 1)
-    begins = min(places, key=lambda at: zlib.crc32(f"{window[at].speaker}: {window[at].text}".encode()))
-    return tuple(window[begins:])
+    before = max(before, len(window))
+    length = before
+    if before > compact.LEAST_EARLIER:
+        steps = compact.MOST_EARLIER - compact.LEAST_EARLIER + 1
+        length = compact.LEAST_EARLIER + (before - compact.LEAST_EARLIER) % steps
+    return tuple(window[max(0, len(window) - length) :])
 
 
 def asked(asking: Asking, chat: ChatModel, part: ExtractionRequest, recheck_below: float) -> Extraction:

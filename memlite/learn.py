@@ -145,7 +145,7 @@ def propose(
     without what is known from its own messages and later ones. Raises ModelError.
     """
     with timed(learnt.timings, "read"):
-        scope, saying, window, known = _read_context(database, semantic, batch, again)
+        scope, saying, window, known, earlier = _read_context(database, semantic, batch, again)
     turns = dict(enumerate(saying, 1))
     candidates: list[Candidate] = []
     if turns:
@@ -155,6 +155,7 @@ def propose(
             known=tuple(KnownFact(number, text) for number, (_, text) in enumerate(known, 1)),
             kind=batch.kind,
             instructions=batch.instructions,
+            earlier=earlier,
         )
         with timed(learnt.timings, "extract"):
             extraction = _ask(extractor, request)
@@ -345,8 +346,9 @@ def store_vector(
 
 def _read_context(
     database: Database, semantic: Semantic, batch: batches.Batch, again: bool
-) -> tuple[StoredScope, list[tuple[int, Message]], list[tuple[int, Message]], list[tuple[int, str]]]:
-    """The batch's messages to learn from, the window before them and the nearest known facts of the root.
+) -> tuple[StoredScope, list[tuple[int, Message]], list[tuple[int, Message]], list[tuple[int, str]], int]:
+    """The batch's messages to learn from, the window before them, the nearest known facts of the root, and how many
+    messages the scope has before them.
 
     What says nothing of its own teaches nothing. Messages and known facts come with their row ids, which sources and
     links are made of.
@@ -359,7 +361,8 @@ def _read_context(
         window = [(id_, m) for id_, m in messages.fetch(db, shown).items() if m.role in LEARNT_ROLES and m.text]
         near = _nearest_known(db, semantic, scope, new) if new else []
         known = facts.fetch(db, facts.observed_before(db, near, ids) if again else near, {})
-    return scope, new, window, [(id_, fact.text) for id_, fact in known.items()]
+        earlier = messages.count_before(db, batch.scope_id, ids[0]) if ids else 0
+    return scope, new, window, [(id_, fact.text) for id_, fact in known.items()], earlier
 
 
 def _nearest_known(

@@ -179,6 +179,12 @@ def window(db: apsw.Connection, scope_id: int, before: int) -> list[int]:
     return [id_ for (id_,) in rows]
 
 
+def count_before(db: apsw.Connection, scope_id: int, before: int) -> int:
+    """How many messages the exact scope has below `before`."""
+    found: int = db.execute("SELECT count(*) FROM messages WHERE scope_id = ? AND id < ?", (scope_id, before)).get
+    return found
+
+
 def places(db: apsw.Connection, ids: Iterable[int]) -> dict[int, Place]:
     """Where messages stand. Those beside one are of its scope, without a long silence between."""
     rows = db.execute(_PLACES, (json.dumps(list(ids)),))

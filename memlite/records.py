@@ -379,13 +379,17 @@ class KnownFact:
 
 @dataclass(frozen=True, slots=True)
 class ExtractionRequest:
-    """Everything one extraction sees. `messages` are numbered from 1; `window` comes before them."""
+    """Everything one extraction sees. `messages` are numbered from 1; `window` comes before them.
+
+    earlier: how many messages the scope has before the new ones, those of the window among them.
+    """
 
     messages: tuple[Turn, ...]
     window: tuple[Turn, ...] = ()
     known: tuple[KnownFact, ...] = ()
     kind: str = ""
     instructions: str = ""
+    earlier: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,7 +120,10 @@ def test_what_is_shown_of_a_conversation_does_not_depend_on_how_it_came(extracto
         return way.parts(chat, request)
 
     at_once = parts(talk(*said))
-    one_by_one = [parts(talk(said[at], window=tuple(said[max(0, at - 10) : at])))[0] for at in range(len(said))]
+    one_by_one = [
+        parts(replace(talk(said[at], window=tuple(said[max(0, at - 10) : at])), earlier=at))[0]
+        for at in range(len(said))
+    ]
     shown = [[turn.text for turn in part.window] for part in at_once]
     assert shown == [[turn.text for turn in part.window] for part in one_by_one]
     assert all(min(at, 2) <= len(window) <= 6 for at, window in enumerate(shown))

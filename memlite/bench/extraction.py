@@ -148,7 +148,7 @@ def _conversations(turns: Sequence[Mapping[str, Any]], gold: Sequence[Mapping[st
                 KnownFact(number, text)
                 for number, text in enumerate(_nearest(" ".join(turn.text for turn in messages), earlier), 1)
             )
-            cases.append(Case(ExtractionRequest(messages, window, known), facts))
+            cases.append(Case(ExtractionRequest(messages, window, known, earlier=start), facts))
     return cases
 
 
