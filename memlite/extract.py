@@ -83,6 +83,11 @@ class GGUFExtractor:
             notes = (self._deaf(),) if request.instructions.strip() else ()
             return replace(one_type(answer), notes=notes)
 
+    def load(self) -> None:
+        """Load the model with its adapter now, which the first extraction does else. Raises ModelError."""
+        with self._lock:
+            self._load()
+
     def close(self) -> None:
         """Free the model. A later extraction loads it again."""
         with self._lock:
