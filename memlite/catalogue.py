@@ -21,8 +21,8 @@ _ENGLISH = (
 class ListedModel:
     """One line of `memlite models`.
 
-    error: None when llama.cpp loads the file, with the adapter if it has one, else why it does not. adapter: the file of
-    a trained adapter that is put on the model, None where it has none. note: what one should know of it, or "".
+    error: None when llama.cpp loads the file, and its adapter where it has one, else why it does not. adapter: the file
+    of a trained adapter that is put on the model, None where it has none. note: what one should know of it, or "".
     """
 
     role: models.Role
