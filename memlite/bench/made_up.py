@@ -31,7 +31,8 @@ def made_up(fact: ExtractedFact, request: ExtractionRequest) -> list[str]:
     """The names, numbers, number words and dates of a fact that stand nowhere in what was shown, in their order.
 
     What is only written otherwise was said: a date that was resolved or told in words, digits for number words and the
-    reverse, digits grouped otherwise, a name without its accents. "One" and "second" are no numbers.
+    reverse, digits grouped otherwise, a name without its accents. German nouns count as names; "one" and "second" are
+    no numbers.
     """
     said = _Said(request)
     text = fact.text
