@@ -187,7 +187,7 @@ def asked(asking: Asking, chat: ChatModel, part: ExtractionRequest, recheck_belo
         return answer
     cited = {number for fact in doubtful for number in fact.sources}
     messages = tuple(turn for turn in part.messages if turn.number in cited) or part.messages
-    again = asking.ask(chat, replace(part, messages=messages, known=()))
+    again = asking.ask(chat, replace(part, messages=messages, window=(), known=()))
     told = [set(ground.content_words(fact.text)) for fact in again.facts]
     refuted = [
         fact

@@ -8,15 +8,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memlite import forms, models
-from memlite.errors import ModelError, ModelMissingError
+from memlite.asking import way
+from memlite.errors import MemliteError, ModelError, ModelMissingError
+
+_ENGLISH = (
+    "the default extractor is trained on English; for other languages a larger model does better: "
+    "`memlite models pull qwen3-1.7b` (multilingual, 1.8 GB)"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class ListedModel:
     """One line of `memlite models`.
 
-    error: None when llama.cpp loads the file, else why it does not. adapter: the file of a trained adapter that is put
-    on the model, None where it has none.
+    error: None when llama.cpp loads the file, and its adapter where it has one, else why it does not. adapter: the file
+    of a trained adapter that is put on the model, None where it has none. note: what one should know of it, or "".
     """
 
     role: models.Role
@@ -28,6 +34,7 @@ class ListedModel:
     used: bool
     error: str | None
     adapter: Path | None
+    note: str = ""
 
 
 def list_models() -> list[ListedModel]:
@@ -47,7 +54,21 @@ def list_models() -> list[ListedModel]:
     return listed
 
 
+def load_error(model: models.ModelFile) -> str | None:
+    """Why a model cannot be used, or its adapter not be put on it; None when all is well."""
+    adapter = None
+    try:
+        entry = forms.adapted(model.path) if model.role == "extractor" else None
+        if entry and entry.adapter:
+            forms.check_adapter(entry.adapter, model.path, way(entry.form, 0, True).version)
+            adapter = entry.adapter
+    except MemliteError as problem:
+        return models.load_error(model.path) or str(problem)
+    return models.load_error(model.path, adapter)
+
+
 def _listed(model: models.ModelFile, used: bool) -> ListedModel:
+    adapter = forms.adapter_of(model.path) if model.role == "extractor" else None
     return ListedModel(
         role=model.role,
         name=model.name,
@@ -56,8 +77,9 @@ def _listed(model: models.ModelFile, used: bool) -> ListedModel:
         size=model.size,
         licence=_licence(model),
         used=used,
-        error=models.load_error(model.path),
-        adapter=forms.adapter_of(model.path) if model.role == "extractor" else None,
+        error=load_error(model),
+        adapter=adapter,
+        note=_ENGLISH if adapter and Path(forms.__file__).parent in adapter.parents else "",
     )
 
 

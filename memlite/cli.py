@@ -957,7 +957,7 @@ def stats(
 @click.pass_context
 @answer_errors
 def models(ctx: click.Context, as_json: bool, nl: bool) -> None:
-    """Show the models that are found, or pull some."""
+    """Show the models that are found, whether they load with their adapters, or pull some."""
     if ctx.invoked_subcommand is not None:
         return
     from memlite.catalogue import list_models
@@ -980,8 +980,9 @@ def models(ctx: click.Context, as_json: bool, nl: bool) -> None:
     broken = [f"{m.path}: {m.error}" for m in found if m.error]
     adapted = [f"{m.name}: with the adapter {m.adapter}" for m in found if m.adapter]
     _print(found, found, lambda: [*output.table(rows), *adapted, *broken] if found else [], as_json, nl)
-    if any(m.used and m.adapter for m in found) and not (as_json or nl):
-        click.echo(_ENGLISH, err=True)
+    for m in found:
+        if m.used and m.note and not (as_json or nl):
+            click.echo(m.note, err=True)
     if not found:
         click.echo(f"no models in {models_folder()}: `memlite models pull default` gets the default ones", err=True)
 
@@ -1004,11 +1005,6 @@ def models_pull(target: str, role: Any) -> None:
 
 
 main.add_command(bench)
-
-_ENGLISH = (
-    "the default extractor is trained on English; for other languages a larger model does better: "
-    "`memlite models pull qwen3-1.7b` (multilingual, 1.8 GB)"
-)
 
 
 @_command("memlite doctor")

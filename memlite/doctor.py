@@ -11,7 +11,7 @@ from pathlib import Path
 
 import apsw
 
-from memlite import models, repair, vectors
+from memlite import catalogue, models, repair, vectors
 from memlite.db import Database, check_file, load_sqlite_vec
 from memlite.errors import MemliteError, ModelError, ModelMissingError
 from memlite.memory import EXTRACTION_OFF
@@ -102,7 +102,7 @@ def _model(role: models.Role) -> Finding:
     if found is None:
         off = "vectors are off; `memlite models pull default` turns them on"
         return Finding(role, True, f"none: {off if role == 'embedder' else EXTRACTION_OFF}")
-    problem = models.load_error(found.path)
+    problem = catalogue.load_error(found)
     return Finding(role, problem is None, f"{found.name} ({found.path})" + (f": {problem}" if problem else ""))
 
 

@@ -26,7 +26,8 @@ class GGUFExtractor:
     `greedy_first=False` the grammar masks the whole vocabulary at every token: the same answers, only slower.
     form: how the model is asked and answers, and adapter: a LoRA adapter on it; None is what the table in forms.toml
     says of this file. recheck_below: 0 to 1; a fact of less confidence is asked for a second time, of its messages
-    alone, and is unusable where the model then says nothing like it. 0 asks once.
+    alone, without the window and what is known, and is unusable where the model then says nothing like it (mostly so
+    where only the window names whom it is about). 0 asks once.
     """
 
     def __init__(
@@ -82,6 +83,11 @@ class GGUFExtractor:
                 return answer
             notes = (self._deaf(),) if request.instructions.strip() else ()
             return replace(one_type(answer), notes=notes)
+
+    def load(self) -> None:
+        """Load the model with its adapter now, which the first extraction does else. Raises ModelError."""
+        with self._lock:
+            self._load()
 
     def close(self) -> None:
         """Free the model. A later extraction loads it again."""

@@ -37,10 +37,17 @@ def choose(path: Path, parameters: int) -> Entry:
     return next(entry for entry in _entries() if entry.fits(path, parameters))
 
 
+def adapted(path: Path) -> Entry | None:
+    """The entry that puts an adapter on a file, by what the table says before anything of the file is loaded."""
+    told = (entry for entry in _entries() if entry.file != "*" or entry.below == float("inf"))
+    found = next((entry for entry in told if fnmatchcase(path.name, entry.file)), None)
+    return found if found and found.adapter else None
+
+
 def adapter_of(path: Path) -> Path | None:
     """The adapter that the table names for a file, before anything of it is loaded."""
-    named = (entry.adapter for entry in _entries() if entry.file != "*" and fnmatchcase(path.name, entry.file))
-    return next(named, None)
+    found = adapted(path)
+    return found.adapter if found else None
 
 
 def check_adapter(adapter: Path, base: Path, prompt_version: str) -> Mapping[str, Any]:

@@ -116,7 +116,8 @@ class Memory:
 
     path: the file, made if it is missing; by default `memory.db` in the platform's data folder, ":memory:" for
     none. embedder: a GGUF file, "sentence-transformers/NAME", an object with `embed`, None for the one that
-    `memlite models` shows, False for none. extractor: likewise a GGUF chat model. reranker: the folder of a
+    `memlite models` shows, False for none. extractor: likewise a GGUF chat model, or an object with `extract` (a
+    `memlite.extract.GGUFExtractor`, which can ask for doubtful facts again). reranker: the folder of a
     sentence-transformers cross-encoder, a GGUF reranker, or an object with `scores`, that orders the best hits of a
     search; None for none. rewriter: a GGUF chat model, or an object with `rewrite`, that adds words to every query;
     None for none. timezone: of naive times, an IANA name or a tzinfo; by default the machine's. n_threads: for all

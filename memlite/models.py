@@ -391,14 +391,16 @@ def _interrupts_kept() -> Iterator[None]:
         raise KeyboardInterrupt
 
 
-def load_error(path: Path) -> str | None:
-    """Why llama.cpp cannot load this file, or None when it can."""
+def load_error(path: Path, adapter: Path | None = None) -> str | None:
+    """Why llama.cpp cannot load this file, or put that adapter on it; None when it can."""
     try:
         model = load(path)
     except ModelError as problem:
         return str(problem)
-    llama().llama_model_free(model)
-    return None
+    api = llama()
+    held = adapter is None or quietly(api.llama_adapter_lora_init, model, str(adapter).encode())
+    api.llama_model_free(model)  # its adapter with it
+    return None if held else f"llama.cpp cannot put the adapter {adapter} on it: it is cut short or of another shape"
 
 
 def digest(path: Path) -> str:

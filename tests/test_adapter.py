@@ -4,48 +4,88 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
 import numpy
 import pytest
 
+from memlite import compact, forms
 from memlite import models as memlite_models
 from memlite.chat import ChatModel
+from memlite.records import ExtractedFact, ExtractionRequest, Turn
 
 ROOT = Path(__file__).parent.parent
+NOON = datetime(2025, 5, 12, 12, tzinfo=timezone.utc)
 TEXT = "Maria moved from Lisbon to Porto on 2025-05-11 for her new job at Feedzai."
 
 
-def test_torch_and_llama_cpp_give_the_same_scores_with_an_adapter(models: Path, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def model(models: Path) -> Any:
+    """The base in torch, with an adapter of zeros, for tests to set."""
     import lora
     import torch
     from transformers import AutoModelForCausalLM
 
+    base = the_base()
+    model = AutoModelForCausalLM.from_pretrained(str(base.parent), gguf_file=base.name, dtype=torch.float32).eval()
+    torch.manual_seed(1)
+    lora.attach(model, 32)
+    return model
+
+
+def the_base() -> Path:
     found = memlite_models.find("extractor")
     assert found is not None
-    model = AutoModelForCausalLM.from_pretrained(
-        str(found.path.parent), gguf_file=found.path.name, dtype=torch.float32
-    ).eval()
-    lora.attach(model, 32)
+    return found.path
+
+
+def scored_alike(model: Any, adapter: Path, request: ExtractionRequest | None, text: str) -> None:
+    """At every second token of a text, behind the prompt of a request, torch and llama.cpp give the same scores."""
+    import torch
+
+    chat = ChatModel(the_base(), 1024, 1)
+    try:
+        prompt = chat.prompt(compact.SYSTEM, (), compact.render(request)) if request else []
+        tokens = [*prompt, *chat.plain(text)]
+        places = range(len(prompt) + 2, len(tokens) + 1, 2)
+        without = [scores(chat, tokens[:place]) for place in places]
+        chat.adapt(adapter)
+        adapted = [scores(chat, tokens[:place]) for place in places]
+    finally:
+        chat.close()
+    with torch.no_grad():
+        wanted = model(input_ids=torch.tensor([tokens])).logits[0].numpy()
+    assert len(places) >= 7
+    for place, bare, own in zip(places, without, adapted, strict=True):
+        alike = cosine(own, wanted[place - 1])
+        assert alike > 0.995  # llama.cpp rounds activations to 8 bits
+        assert 1 - cosine(bare, wanted[place - 1]) > 5 * (1 - alike)
+
+
+def test_torch_and_llama_cpp_give_the_same_scores_with_the_adapter_that_ships(model: Any) -> None:
+    import lora
+
+    adapter = forms.adapter_of(the_base())
+    assert adapter is not None
+    lora.load(model, adapter)
+    said = Turn(1, "user", "Maria", "I moved from Lisbon to Porto for my job at Feedzai.", NOON, ())
+    answer = compact.write((ExtractedFact("Maria moved from Lisbon to Porto for her job at Feedzai.", sources=(1,)),))
+    scored_alike(model, adapter, ExtractionRequest((said,)), answer)
+
+
+def test_torch_and_llama_cpp_give_the_same_scores_with_an_adapter(model: Any, tmp_path: Path) -> None:
+    import lora
+    import torch
+
     torch.manual_seed(1)
     with torch.no_grad():
         for _, layer in lora.layers(model):
             layer.b.normal_(std=0.1)
     path = tmp_path / "random.gguf"
-    lora.write(model, path, {"memlite.base.name": found.name})
-
-    chat = ChatModel(found.path, 512, 1)
-    try:
-        tokens = chat.plain(TEXT)
-        without = scores(chat, tokens)
-        chat.adapt(path)
-        adapted = scores(chat, tokens)
-    finally:
-        chat.close()
-    with torch.no_grad():
-        wanted = model(input_ids=torch.tensor([tokens])).logits[0, -1].numpy()
-    assert cosine(adapted, wanted) > 0.99  # llama.cpp rounds activations to 8 bits
-    assert 1 - cosine(without, wanted) > 10 * (1 - cosine(adapted, wanted))
+    lora.write(model, path, {"memlite.base.name": the_base().name})
+    scored_alike(model, path, None, TEXT)
 
     before = [layer.b.clone() for _, layer in lora.layers(model)]
     lora.load(model, path)

@@ -1269,6 +1269,8 @@ def test_models_shows_what_is_found_where_and_whether_it_loads(
     used = {model["role"]: model for model in found if model["used"]}
     assert set(used) == {"embedder", "extractor"}
     assert all(model["licence"] and model["error"] is None for model in used.values())
+    assert "memlite models pull qwen3-1.7b" in used["extractor"]["note"]
+    assert used["extractor"]["note"] in run("models").stderr
     assert lines(run("models", "--nl")) == found
     table = run("models").stdout
     assert table.splitlines()[0].split()[:4] == ["role", "name", "size", "licence"]

@@ -159,6 +159,19 @@ def test_the_models_are_named_with_their_files(doctor: Doctor, models: Path, mon
 # Not in order.
 
 
+@pytest.mark.parametrize("adapter", ['adapter = "mine.gguf"', 'adaptor = "mine.gguf"'], ids=["garbage", "misspelt"])
+def test_an_extractor_whose_adapter_is_broken_is_bad(
+    doctor: Doctor, models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, adapter: str
+) -> None:
+    (tmp_path / "mine.gguf").write_bytes(b"GGUF garbage")
+    (tmp_path / "forms.toml").write_text(f'[[extractor]]\nfile = "*.gguf"\nform = "compact"\n{adapter}\n')
+    monkeypatch.setenv("MEMLITE_MODELS", str(tmp_path))
+    monkeypatch.setenv("MEMLITE_EXTRACTOR", str(next((models / "extractor").glob("*.gguf"))))
+    ok, detail = doctor(code=1)["extractor"]
+    assert not ok
+    assert str(tmp_path) in detail
+
+
 @pytest.mark.parametrize("content", [b"\x7fELF" * 100, b"x"], ids=["long", "one-byte"])
 @pytest.mark.parametrize("words", [[], ["--compact"]], ids=["look", "compact"])
 def test_a_foreign_file_is_bad_and_not_touched(path: Path, doctor: Doctor, content: bytes, words: list[str]) -> None:

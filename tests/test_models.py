@@ -230,6 +230,39 @@ class TestList:
         assert "llama.cpp cannot load" in page.error
         assert capfd.readouterr() == ("", "")
 
+    def test_a_base_that_its_adapter_was_not_trained_for_does_not_count_as_loading(self, pulled, folder):
+        (folder / "extractor").mkdir(parents=True)
+        shutil.copyfile(pulled / "extractor" / SMOLLM.file, folder / "extractor" / SMOLLM.file)
+        with (folder / "extractor" / SMOLLM.file).open("ab") as file:
+            file.write(b"x")
+        (listed,) = catalogue.list_models()
+        assert "is another file" in listed.error
+        assert "memlite models pull default" in listed.error
+
+    @pytest.mark.parametrize("length", [7, 4_000_000], ids=["no header", "cut"])
+    def test_an_adapter_that_cannot_be_read_does_not_count_as_loading(self, pulled, folder, length):
+        link(pulled / "extractor" / SMOLLM.file, folder / "extractor" / SMOLLM.file)
+        whole = catalogue.list_models()[0]
+        assert whole.error is None
+        (folder / "mine.gguf").write_bytes(whole.adapter.read_bytes()[:length])
+        (folder / "forms.toml").write_text('[[extractor]]\nfile="SmolLM2*"\nform="compact"\nadapter="mine.gguf"\n')
+        (listed,) = catalogue.list_models()
+        assert listed.adapter == folder / "mine.gguf"
+        assert str(folder / "mine.gguf") in listed.error
+
+    def test_an_entry_for_all_files_before_it_takes_the_adapter_off(self, pulled, folder):
+        link(pulled / "extractor" / SMOLLM.file, folder / "extractor" / SMOLLM.file)
+        (folder / "forms.toml").write_text('[[extractor]]\nform="general"\n')
+        (listed,) = catalogue.list_models()
+        assert (listed.adapter, listed.note) == (None, "")
+
+    def test_of_memlites_own_adapter_it_is_said_what_it_is_for_and_what_does_better(self, pulled):
+        notes = {model.path.name: model.note for model in catalogue.list_models()}
+        assert notes[MINILM.file] == ""
+        assert "trained on English" in notes[SMOLLM.file]
+        (named,) = [name for name in model_files.RECOMMENDED if f"memlite models pull {name}`" in notes[SMOLLM.file]]
+        assert model_files.RECOMMENDED[named].role == "extractor"
+
     def test_a_wrong_path_in_the_environment_is_a_line_of_the_list(self, folder, tmp_path, monkeypatch):
         monkeypatch.setenv("MEMLITE_EMBEDDER", str(tmp_path / "gone.gguf"))
         (line,) = catalogue.list_models()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import venv
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -25,15 +26,31 @@ def test_importing_memlite_loads_no_model_runtime_and_no_numpy() -> None:
 
 
 @pytest.fixture(scope="module")
-def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    run(sys.executable, "-m", "build", "--wheel", "--outdir", folder, ROOT, cwd=folder)
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def plain(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A virtual environment with the wheel and its core dependencies, far from the source."""
     folder = tmp_path_factory.mktemp("plain")
-    run(sys.executable, "-m", "build", "--wheel", "--outdir", folder, ROOT, cwd=folder)
-    (wheel,) = folder.glob("*.whl")
     venv.create(folder / "venv", with_pip=True)
     python = folder / "venv" / ("Scripts" if sys.platform == "win32" else "bin") / "python"
     run(python, "-m", "pip", "install", "-q", "--disable-pip-version-check", wheel, cwd=folder)
     return python
+
+
+def test_the_wheel_has_the_adapter_the_tables_and_all_else_that_is_no_code(wheel: Path) -> None:
+    package = ROOT / "memlite"
+    wanted = {path for path in package.rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")}
+    assert {package / name for name in ("forms.toml", "dates.toml", "py.typed")} < wanted
+    assert any(path.parent.name == "adapters" and path.suffix == ".gguf" for path in wanted)
+    with zipfile.ZipFile(wheel) as packed:
+        for path in wanted:
+            assert packed.read(path.relative_to(ROOT).as_posix()) == path.read_bytes(), path
 
 
 def test_the_plain_install_stores_searches_and_deletes_without_a_model(plain: Path, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from memlite import asking, dates, forms, learn
 from memlite import models as memlite_models
 from memlite.chat import ChatModel
 from memlite.extract import GGUFExtractor
-from memlite.records import ExtractedFact, Extraction, ExtractionRequest, Turn
+from memlite.records import ExtractedFact, Extraction, ExtractionRequest, KnownFact, Turn
 
 NOON = datetime(2025, 5, 12, 12, tzinfo=timezone.utc)
 
@@ -163,18 +163,28 @@ def test_instructions_that_it_cannot_heed_are_noted(extractor: GGUFExtractor) ->
 def test_a_doubtful_fact_is_asked_for_again_and_goes_if_it_is_not_said_again(
     models: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    parts: list[ExtractionRequest] = []
     answers = [
         Extraction(
             (ExtractedFact("Ann keeps bees.", sources=(1,), confidence=0.2), ExtractedFact("Sure.", confidence=0.9))
         ),
         Extraction((ExtractedFact("Ann likes cheese.", sources=(1,)),), evaluated_tokens=3, answer_tokens=2),
     ]
-    monkeypatch.setattr(asking.Compact, "ask", lambda self, chat, part: answers.pop(0))
+
+    def ask(self: asking.Compact, chat: ChatModel, part: ExtractionRequest) -> Extraction:
+        parts.append(part)
+        return answers.pop(0)
+
+    monkeypatch.setattr(asking.Compact, "ask", ask)
     found = memlite_models.find("extractor")
     assert found is not None
     extractor = GGUFExtractor(found.path, recheck_below=0.5)
-    answer = extractor.extract(talk(("Ann", "I keep bees.")))
+    request = talk(("Ann", "I keep bees."), window=(("Bob", "Do you keep bees?"),))
+    answer = extractor.extract(replace(request, known=(KnownFact(1, "Bob keeps bees."),)))
     extractor.close()
+    first, second = parts
+    assert (len(first.window), len(first.known), first.messages) == (1, 1, second.messages)
+    assert (second.window, second.known) == ((), ())
     assert [fact.text for fact in answer.facts] == ["Sure."]
     assert [skipped.text for skipped in answer.unusable] == ["Ann keeps bees."]
     assert (answers, answer.evaluated_tokens, answer.answer_tokens) == ([], 3, 2)

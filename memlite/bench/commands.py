@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TextIO
@@ -35,26 +36,35 @@ def bench_extraction(cases: Path, limit: int | None, bare: bool, others: tuple[P
     """How many facts an extractor finds, how many of its facts are right, and what a turn costs.
 
     PATH: a folder with turns.jsonl and facts.jsonl (LoCoMo), one with labels.jsonl and dataset.*.jsonl, or a file of
-    cases.
+    cases. Each system runs in a process of its own; memory_mb is the most that this process held.
     """
-    from memlite.bench.extraction import extraction
+    from memlite.bench.extraction import COPIES, extraction, loaded
     from memlite.extract import GGUFExtractor, open_extractor
 
     used = open_extractor()
     if not isinstance(used, GGUFExtractor):
         raise InvalidInputError("there is no extractor to measure: `memlite models pull default` gets one")
-    systems = {used.name: used}
+    systems = {used.name: partial(loaded, used.path)}
     if bare:
-        systems[f"{used.name} bare"] = GGUFExtractor(used.path, form="general")
-    systems |= {other.stem: GGUFExtractor(other) for other in others}
+        systems[f"{used.name} bare"] = partial(loaded, used.path, "general")
+    for other in dict.fromkeys(others):
+        systems[str(other) if other.stem in (*systems, *COPIES) else other.stem] = partial(loaded, other)
     found = extraction(cases, systems, limit=limit, tell=progress() or (lambda line: None))
+    for name, each in found.items():
+        if reasons := each["failures"]:
+            failed = output.counted(sum(reasons.values()), "case")
+            click.echo(f"{name}: no usable answer to {failed}, most often: {max(reasons, key=reasons.get)}", err=True)
     if as_json:
         first = found[used.name]
         click.echo(json.dumps(first | {"systems": {name: each for name, each in found.items() if name != used.name}}))
         return
     rows = [
         ("", *found),
-        *((name, *(output.figure(each[name]) for each in found.values())) for name in found[used.name]),
+        *(
+            (name, *(output.figure(each[name]) for each in found.values()))
+            for name in found[used.name]
+            if name != "failures"
+        ),
     ]
     click.echo("\n".join(output.table(rows)))
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 import json
 import re
 import statistics
-import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -22,8 +22,12 @@ from typing import Any
 
 from memlite import dates, ground, learn
 from memlite.bench import read_lines
+from memlite.bench.apart import Apart
+from memlite.bench.made_up import made_up
 from memlite.embed import open_embedder
 from memlite.errors import InvalidInputError, ModelError
+from memlite.extract import GGUFExtractor
+from memlite.forms import Form
 from memlite.records import ExtractedFact, Extraction, ExtractionRequest, Extractor, KnownFact, NamedEntity, Turn
 from memlite.sentences import split
 
@@ -32,6 +36,7 @@ SAME_MEANING = 0.75  # cosine from which they are
 _WINDOW = 10  # earlier messages shown
 _KNOWN = 10  # known facts shown
 _RUN = 6  # cases that follow each other, with a limit
+COPIES = {"copy first person": True, "copy every sentence": False}  # baselines: whether of the first person only
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,7 +326,7 @@ def figures(cases: Sequence[Case], answers: Sequence[Answer], meaning: Callable[
         "prompt_tokens": statistics.median(each.prompt_tokens for each in extractions),
         "evaluated_tokens": statistics.median(each.evaluated_tokens - each.answer_tokens for each in extractions),
         "answer_tokens": statistics.median(each.answer_tokens for each in extractions),
-        "memory_mb": _resident(),
+        "failures": dict(Counter(made.error for made in answers if made.error)),
     }
 
 
@@ -335,24 +340,6 @@ def share(one: str, other: str) -> float:
             left.remove(token)
             same += 1
     return 2 * same / (len(first) + len(second)) if same else 0.0
-
-
-def made_up(fact: ExtractedFact, request: ExtractionRequest) -> list[str]:
-    """Names and numbers of a fact that stand nowhere in what was shown. Plain search, apart from ground.py."""
-    turns = (*request.window, *request.messages)
-    shown = [text for turn in turns for text in (turn.speaker, turn.text)] + [known.text for known in request.known]
-    shown += [f"{found.start} {found.end} {dates.shown(found)}" for turn in turns for found in turn.dates]
-    text = " ".join(shown).casefold()
-    tokens = set(re.findall(r"\w+", text))
-    bare = re.sub(r"^(?:The (?:user|assistant)|\w+)", "", fact.text)
-    suspects = re.findall(r"(?<![.!?]\s)\b[A-Z][\w-]*|\b\d[\w.,:-]*", bare)
-    return [
-        each
-        for each in suspects
-        if each.casefold().rstrip(".,:") not in text
-        and not all(part in tokens for part in re.findall(r"\w+", each.casefold()))
-        and each not in ("I", "The")
-    ]
 
 
 def _names(case: Case, entities: Iterable[NamedEntity]) -> set[tuple[str, str]]:
@@ -376,39 +363,43 @@ def _f1(precision: float | None, recall: float | None) -> float | None:
     return round(2 * precision * recall / (precision + recall), 4) if precision + recall else 0.0
 
 
-def _resident() -> int | None:
-    """The most memory this process has held so far, in megabytes; None where the system does not say."""
-    if sys.platform == "win32":
-        return None
-    import resource
-
-    held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return round(held / (1e6 if sys.platform == "darwin" else 1e3))
-
-
 # A whole run
+
+
+def loaded(path: Path, form: Form | None = None) -> GGUFExtractor:
+    """The extractor of a GGUF file, with the model in memory. Raises ModelError where it cannot be used."""
+    extractor = GGUFExtractor(path, form=form)
+    extractor.load()
+    return extractor
 
 
 def extraction(
     path: Path,
-    systems: Mapping[str, Extractor],
+    systems: Mapping[str, Callable[[], Extractor]],
     *,
     limit: int | None = None,
     tell: Callable[[str], None] = lambda line: None,
 ) -> dict[str, dict[str, Any]]:
-    """The figures of each extractor, and of the two copying baselines, on the cases of a path."""
+    """The figures of each extractor, and of the two copying baselines, on the cases of a path.
+
+    systems: what opens each of them, in a process of its own, so it has to be known by the name of its module.
+    memory_mb is the most that this process held: Python, memlite and the model. Raises ModelError, before anything is
+    measured, where one cannot be opened.
+    """
     cases = read_cases(path, limit)
+    for name, open_it in systems.items():
+        with Apart(name, open_it):
+            tell(f"{name}: it loads")
     with Meaning() as meaning:
         found = {}
-        for name, extractor in systems.items():
+        for name, open_it in systems.items():
             answers = []
-            for number, case in enumerate(cases, 1):
-                answers.append(answer(extractor, case))
-                tell(f"{name}: {number} of {len(cases)}")
-            found[name] = figures(cases, answers, meaning)
-        for name, first_person in (("copy first person", True), ("copy every sentence", False)):
+            with Apart(name, open_it) as apart:
+                for number, case in enumerate(cases, 1):
+                    answers.append(apart.ask(answer, case))
+                    tell(f"{name}: {number} of {len(cases)}")
+                found[name] = figures(cases, answers, meaning) | {"memory_mb": apart.memory_mb()}
+        for name, first_person in COPIES.items():
             found[name] = figures(cases, [copied(case, first_person=first_person) for case in cases], meaning)
-        for name in found:
-            if name.startswith("copy"):
-                found[name] |= dict.fromkeys(("grounded", "invented", "seconds_per_turn", "memory_mb"))
+            found[name] |= dict.fromkeys(("grounded", "invented", "seconds_per_turn", "memory_mb"))
     return found

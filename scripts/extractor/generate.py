@@ -6,6 +6,7 @@ same examples.
 
 from __future__ import annotations
 
+import hashlib
 import random
 import re
 from collections.abc import Iterator, Sequence
@@ -22,8 +23,8 @@ from memlite.compact import LEAST_EARLIER, MOST_EARLIER, MOST_KNOWN, shown
 from memlite.records import ExtractedFact, ExtractionRequest, KnownFact, NamedEntity, ResolvedDate, Turn
 
 FOLDER = Path(__file__).parent
-DATA_VERSION = "4"
 
+_GENERATOR = ("generate.py", "skeletons.py", "slots.py")
 BLENDED = 0.25  # share of the new messages that say something of another skeleton as well
 _LONGEST_BLENDED = 420  # characters
 _MOST_KNOWN = 4  # of a conversation, before memlite chooses which to show
@@ -43,6 +44,14 @@ class Example:
 
 class NoDateError(ValueError):
     """No expression for a date slot reads as the wanted day in its sentence."""
+
+
+def data_version() -> str:
+    """What tells these examples from those of other skeletons or another generator: a digest of their bytes."""
+    found = hashlib.sha256()
+    for path in [*sorted((FOLDER / "skeletons").glob("*.txt")), *(FOLDER / name for name in _GENERATOR)]:
+        found.update(f"{path.name} {path.stat().st_size}\n".encode() + path.read_bytes())
+    return found.hexdigest()[:16]
 
 
 def training() -> list[Skeleton]:
