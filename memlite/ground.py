@@ -137,7 +137,9 @@ _CLAUSE = re.compile(
 _PHRASE = re.compile(r"(?= (?:for|with|in|at|to|from|by|about|of|as|because of|during) )")
 _HALF_DAY = re.compile(r"(?<=\d) ?([ap])(?:m\b|\.m\.(?!$)|\.m(?=\.$))", re.IGNORECASE)
 _ROLES = _set("user assistant speaker") | {"the user", "the assistant", "the speaker"}
-_LONGEST_END = 8  # words
+_LONGEST_END = 12  # words
+_TACKED_ON = (" for ", " with ", " at ")  # what a small model likes to end a fact with
+_MEANING_ONE_BEFORE = "him|her|it|us|them|that|this|those|these|there|ones?|both"
 _OF_ONESELF = re.compile(r"^(?:\W*\w+,)?\W*(?:I|We|My|Our)\b(?:\W+\w+){4}", re.IGNORECASE)
 _REFERRING = re.compile(
     r"\b(?:he|she|it|they|him|hers?|his|its|them|theirs?|this|that|these|those|there|here|then|ones?|both|same|another|"
@@ -213,7 +215,10 @@ def trimmed(fact: ExtractedFact, request: ExtractionRequest) -> tuple[ExtractedF
     now = _Evidence(fact, replace(request, messages=cited, window=(), known=()))
     while len(clauses) > 1 and (_says_again(clauses) or not _is_said(clauses[-1], evidence, now)):
         clauses.pop()
-    kept = _without_loose_end("".join(clauses), now if speaks_for_itself(cited, request) else evidence)
+    alone = speaks_for_itself(cited, request)
+    kept = _without_loose_end("".join(clauses), now if alone else evidence, evidence)
+    if not alone and _needs_nothing(cited, request):
+        kept = _without_loose_end(kept, now, evidence, _TACKED_ON)
     if kept == whole:
         return fact, ""
     text = kept.rstrip(" ,;") + "."
@@ -234,34 +239,59 @@ def _says_again(clauses: Sequence[str]) -> bool:
 
 def speaks_for_itself(cited: Sequence[Turn], request: ExtractionRequest) -> bool:
     """Whether what was said needs nothing from before: a sentence of "I" that refers to nothing and answers nothing."""
-    if len(cited) != 1 or not _OF_ONESELF.search(cited[0].text) or _REFERRING.search(cited[0].text):
+    return len(cited) == 1 and _OF_ONESELF.search(cited[0].text) is not None and _refers_to_nothing(cited[0], request)
+
+
+def _needs_nothing(cited: Sequence[Turn], request: ExtractionRequest) -> bool:
+    """Whether a phrase at a fact's end must be of what was said: an assistant likes to say again for whom it speaks."""
+    if len(cited) != 1:
         return False
-    before = [*request.window, *(turn for turn in request.messages if turn.number < cited[0].number)]
+    (turn,) = cited
+    nameless = turn.role == "assistant" and fold(turn.speaker) in _ROLES
+    return nameless or _refers_to_nothing(turn, request)
+
+
+def _refers_to_nothing(turn: Turn, request: ExtractionRequest) -> bool:
+    if _REFERRING.search(turn.text):
+        return False
+    before = [*request.window, *(each for each in request.messages if each.number < turn.number)]
     return not before or "?" not in before[-1].text
 
 
-def _without_loose_end(text: str, evidence: _Evidence) -> str:
-    """The text without its last phrases ("for Ikea", "for a stay in Porto") where nobody has said a word of one.
+def _without_loose_end(
+    text: str, evidence: _Evidence, shown: _Evidence, beginnings: tuple[str, ...] = (" ",)
+) -> str:
+    """The text without its last phrases ("for Ikea", "for a stay in Porto", "with 3 parrots") of which nobody has said
+    a word or a number. A phrase behind such a one goes with it if it only repeats the text before.
 
-    A phrase behind such a one goes with it if it only repeats the text before. One with a number stays: it is checked
-    as a number.
+    shown: what the rest of the text may draw on. beginnings: of phrases that may go.
     """
     phrases = _PHRASE.split(text)
     kept = len(phrases)
     for at in range(len(phrases) - 1, 0, -1):
         words = [word for word in content_words(phrases[at]) if word not in evidence.speakers]
-        if not words or any(mark.isdigit() for mark in phrases[at]):
+        numbers, unknown = _numbers_and_dates(phrases[at], evidence)
+        if not (words or numbers):
             break
-        if not any(word in evidence.words or evidence.has_word(word) for word in words):
-            kept = at
-        elif not set(words) <= set(content_words("".join(phrases[:at]))):
+        if unknown == numbers and not any(word in evidence.words or evidence.has_word(word) for word in words):
+            if phrases[at].startswith(beginnings) and not evidence.says_one_before(phrases[at].split()[0]):
+                kept = at
+        elif unknown < numbers or not set(words) <= set(content_words("".join(phrases[:at]))):
             break
     rest = "".join(phrases[:kept])
-    begins = [word for word in content_words(rest) if word not in evidence.speakers][:2]
+    begins = [word for word in content_words(rest) if word not in shown.speakers][:2]
     # "Ann moved to Berlin" of one who moved to Porto is made up as a whole: "Ann moved" is no fact to save.
-    said = len(begins) == 2 and all(evidence.has_word(word) for word in begins)
+    said = len(begins) == 2 and all(shown.has_word(word) for word in begins)
     short = len(text[len(rest) :].split()) <= _LONGEST_END
     return rest if said and short else text
+
+
+def _numbers_and_dates(text: str, evidence: _Evidence) -> tuple[int, int]:
+    """How many numbers and dates a text has, and how many of them nobody has said."""
+    found, rest = _dates(text)
+    numbers = [shown for shown, _ in _numbers(rest) if shown not in _PRONOUNS]
+    unknown = [*_unknown_dates(text, evidence, evidence.dates), *_unknown_numbers(text, evidence)]
+    return len(found) + len(re.findall(_DATE_WORD, rest)) + len(numbers), len(unknown)
 
 
 def _is_said(clause: str, evidence: _Evidence, now: _Evidence) -> bool:
@@ -370,6 +400,10 @@ class _Evidence:
                 if year and month and day and date(year, month, day).weekday() == _WEEKDAY_NUMBER[word]:
                     return True
         return False
+
+    def says_one_before(self, preposition: str) -> bool:
+        """Whether it was said with a pronoun: "for her" may be for a sister who was spoken of before."""
+        return re.search(rf"\b{preposition} (?:{_MEANING_ONE_BEFORE})\b", self.said) is not None
 
     def has_word(self, word: str) -> bool:
         if _is_spaceless(word):
