@@ -98,6 +98,8 @@ _DATE_WORD = (
     r"december|(?<=\bin )(?:may|march))\b"
 )
 
+_BEFORE_DAY = "in|on|of|last|next|this|since|until|till|by|early|mid|late|every|from|before|after|during"
+
 _SMALL = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
     "seventeen eighteen nineteen"
@@ -180,12 +182,29 @@ def ungrounded(fact: ExtractedFact, request: ExtractionRequest) -> tuple[str, ..
 
 
 def as_said(fact: ExtractedFact, request: ExtractionRequest) -> ExtractedFact:
-    """The fact without what a small model adds by habit: "pm" behind a time, a role as a name, a firm's name in two."""
+    """The fact without what a small model adds by habit: "pm" behind a time, a role or a day as a name, a firm's name
+    in two.
+    """
     said = " ".join(turn.text for turn in (*request.window, *request.messages))
     text = _HALF_DAY.sub(lambda m: m[0] if re.search(rf"\d ?{m[1]}\.?m\b", said, re.IGNORECASE) else "", fact.text)
-    return replace(
-        fact, text=text, entities=_whole_names(text, [e for e in fact.entities if fold(e.name) not in _ROLES])
-    )
+    named = [e for e in fact.entities if fold(e.name) not in _ROLES and not _is_day(e, text, request)]
+    return replace(fact, text=text, entities=_whole_names(text, named))
+
+
+def _is_day(entity: NamedEntity, text: str, request: ExtractionRequest) -> bool:
+    """Whether a name is only a date: "May", "3 June", "Am 3. Juni". May that is a person is one, but not "in May"."""
+    words = _tokens(entity.name)
+    calendar = any(word in _MONTH_NUMBER or word in _WEEKDAY_NUMBER for word in words)
+    if calendar and not content_words(entity.name):
+        name = re.escape(entity.name)
+        dated = rf"(?:\b(?:{_BEFORE_DAY})|\d(?:st|nd|rd|th)?) {name}\b|\b{name} (?:the )?\d"
+        return len(words) > 1 or entity.type not in ("person", "") or re.search(dated, text, re.IGNORECASE) is not None
+    if not any(map(str.isdecimal, entity.name)):
+        return False
+    rest = entity.name
+    for found in reversed(dates.find(entity.name, request.messages[0].observed_at)):
+        rest = rest[: found.start] + rest[found.end :]
+    return rest != entity.name and not any(map(str.isdecimal, rest)) and not content_words(rest)
 
 
 def _whole_names(text: str, entities: Sequence[NamedEntity]) -> tuple[NamedEntity, ...]:
@@ -258,9 +277,7 @@ def _refers_to_nothing(turn: Turn, request: ExtractionRequest) -> bool:
     return not before or "?" not in before[-1].text
 
 
-def _without_loose_end(
-    text: str, evidence: _Evidence, shown: _Evidence, beginnings: tuple[str, ...] = (" ",)
-) -> str:
+def _without_loose_end(text: str, evidence: _Evidence, shown: _Evidence, beginnings: tuple[str, ...] = (" ",)) -> str:
     """The text without its last phrases ("for Ikea", "for a stay in Porto", "with 3 parrots") of which nobody has said
     a word or a number. A phrase behind such a one goes with it if it only repeats the text before.
 
@@ -371,7 +388,7 @@ class _Evidence:
         self.said = fold("\n".join(said))
         self.stems: dict[str, list[str]] = {}
         for word in _tokens(self.said):
-            self.stems.setdefault(_stem(word), []).append(word)
+            self.stems.setdefault(stem(word), []).append(word)
             self.stems.setdefault(word[:4], []).append(word)
 
     def has_name(self, name: str) -> bool:
@@ -408,7 +425,7 @@ class _Evidence:
     def has_word(self, word: str) -> bool:
         if _is_spaceless(word):
             return word in self.said
-        return _stem(word) in self.stems or any(_related(word, each) for each in self.stems.get(word[:4], ()))
+        return stem(word) in self.stems or any(_related(word, each) for each in self.stems.get(word[:4], ()))
 
 
 def _tokens(text: str) -> list[str]:
@@ -428,10 +445,11 @@ def _singular(word: str) -> str:
     return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
 
 
-def _stem(word: str) -> str:
+def stem(word: str) -> str:
+    """A folded word without its English ending."""
     ending = next((each for each in _ENDINGS if word.endswith(each) and len(word) - len(each) >= 3), "")
-    stem = word[: len(word) - len(ending)]
-    return stem[:-1] if len(stem) > 3 and stem[-1] == stem[-2] else stem  # running, run
+    bare = word[: len(word) - len(ending)]
+    return bare[:-1] if len(bare) > 3 and bare[-1] == bare[-2] else bare  # running, run
 
 
 def _related(one: str, other: str) -> bool:

@@ -24,6 +24,7 @@ from memlite import (
     lifecycle,
     messages,
     scopes,
+    sense,
     ttls,
     vectors,
     worth,
@@ -210,12 +211,18 @@ def accepted(
         fact, cut = ground.trimmed(ground.as_said(told, seen), seen)
         if cut:
             skipped.append(Skipped(cut, f"no cited message says it; it was cut from a fact: {fact.text}"))
+        owned = sense.with_owner(fact, seen)
+        fact = owned or fact
         if reasons := ground.ungrounded(fact, seen):
             reason = "not grounded: " + "; ".join(reasons)
+        elif owned is None:
+            reason = "it gives to its speaker what is somebody else's"
+        elif cut and not sense.is_sentence(fact.text):
+            reason = "what no cited message says was cut from it, and what is left has no verb"
         elif fact.confidence is not None and fact.confidence < min_confidence:
             reason = f"its confidence is {fact.confidence}, below {min_confidence}"
         else:
-            reason = worth.unworthy(fact, seen) or ""
+            reason = sense.distorted(fact, seen) or worth.unworthy(fact, seen) or ""
         if reason:
             skipped.append(Skipped(fact.text, reason))
         else:
@@ -231,9 +238,7 @@ def _as_shown(fact: ExtractedFact, request: ExtractionRequest) -> ExtractionRequ
         return request
     first, last = cited[0], cited[-1]
     earlier = request.messages[max(0, first - BESIDE) : first]
-    return replace(
-        request, window=(*request.window, *earlier), messages=request.messages[first : last + 1 + BESIDE]
-    )
+    return replace(request, window=(*request.window, *earlier), messages=request.messages[first : last + 1 + BESIDE])
 
 
 def _ask(extractor: Extractor, request: ExtractionRequest) -> Extraction:

@@ -333,6 +333,38 @@ def test_a_role_is_no_name_and_a_firm_has_one() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("Ann moved in May.", [("May", "person")]),
+        ("Am 3. Juni hat Ann einen Termin.", [("Am 3. Juni", "person")]),
+        ("Ann sails on 3 June.", [("3 June", "event")]),
+        ("Ann sails on 2025-06-03.", [("2025-06-03", "event")]),
+        ("Ann sails on Friday.", [("Friday", "event")]),
+    ],
+)
+def test_a_day_is_no_entity(text: str, names: list[tuple[str, str]]) -> None:
+    fact = ExtractedFact(text, sources=(1,), entities=tuple(NamedEntity(*name) for name in names))
+    assert ground.as_said(fact, ExtractionRequest((turn(text),))).entities == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "kind"),
+    [
+        ("Ann's aunt May sings.", "May", "person"),
+        ("Ann reads 1984.", "1984", "work"),
+        ("Ann works at 3M.", "3M", "organisation"),
+        ("Ann reads the Sunday Times.", "Sunday Times", "work"),
+        ("Ann hates Black Friday.", "Black Friday", "event"),
+        ("Ann loves Christmas 2024.", "U2", "organisation"),
+        ("Ann drives a VW ID.3.", "VW ID.3", "product"),
+    ],
+)
+def test_a_name_that_only_looks_like_a_day_is_an_entity(text: str, name: str, kind: str) -> None:
+    fact = ExtractedFact(text, sources=(1,), entities=(NamedEntity(name, kind),))
+    assert ground.as_said(fact, ExtractionRequest((turn(text),))).entities == fact.entities
+
+
+@pytest.mark.parametrize(
     ("said", "before", "kept"),
     [
         ("I booked a table for two on 14 June.", "My sister Clara is visiting me.", "Ann booked a table for two."),
