@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from typing import Any
@@ -109,7 +109,14 @@ _TYPE_WORDS = {
 }
 
 
-def parse(answer: str, request: ExtractionRequest) -> Extraction:
+Sure = Callable[[str], float | None]  # the confidence, 0 to 1, of a fact's text as the model wrote it; None unknown
+
+
+def unsure(text: str) -> None:
+    """No confidence: of an answer without probabilities."""
+
+
+def parse(answer: str, request: ExtractionRequest, sure: Sure = unsure) -> Extraction:
     """Read a model's answer, whatever its shape; raise ExtractionError when it is not a list of facts.
 
     No facts are returned only when the answer says so. What is cut off or has no text is in `unusable`.
@@ -120,7 +127,7 @@ def parse(answer: str, request: ExtractionRequest) -> Extraction:
     if facts_shown is None or (not facts_shown and isinstance(facts_shown, _CutList)):
         what = "an empty answer" if not answer.strip() else "no list of facts"
         raise ExtractionError(f'the extractor gave {what}, expected JSON with "facts"; {_beginning(answer)}')
-    read = [_fact(shown, request) for shown in facts_shown]
+    read = [_fact(shown, request, sure) for shown in facts_shown]
     facts = merged(fact for fact in read if isinstance(fact, ExtractedFact))
     unusable = [skipped for skipped in read if isinstance(skipped, Skipped)]
     if not facts and unusable:
@@ -311,11 +318,12 @@ def _fact_list(value: Any, depth: int = 0) -> list[Any] | None:
     return _fact_list(lists[0]) if len(lists) == 1 else None
 
 
-def _fact(shown: Any, request: ExtractionRequest) -> ExtractedFact | Skipped:
+def _fact(shown: Any, request: ExtractionRequest, sure: Sure) -> ExtractedFact | Skipped:
     """One fact of the answer, or why it cannot be used."""
     if isinstance(shown, str):
         shown = {"text": shown}
-    text = one_line(_text(_slot(shown, _TEXTS)))
+    written = _text(_slot(shown, _TEXTS))
+    text = one_line(written)
     if isinstance(shown, _Cut):
         return Skipped(text, "the answer was cut off in this fact")
     if not any(mark.isalnum() for mark in text):
@@ -331,6 +339,7 @@ def _fact(shown: Any, request: ExtractionRequest) -> ExtractedFact | Skipped:
         replaces=_numbers(_slot(shown, ("replaces",)), known),
         continues=_numbers(_slot(shown, ("continues",)), known),
         entities=_entities(_slot(shown, _ENTITIES), text),
+        confidence=sure(written),
     )
 
 

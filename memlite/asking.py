@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from memlite import compact, coverage, ground, verbatim, worth
-from memlite.answer import MOST_ENTITIES, MOST_FACTS, grammar, parse
+from memlite.answer import MOST_ENTITIES, MOST_FACTS, Sure, grammar, parse
 from memlite.chat import Answer, ChatModel
 from memlite.date_words import is_foreign
 from memlite.errors import ExtractionError
@@ -65,7 +65,7 @@ class General:
     def _call(self, chat: ChatModel, part: ExtractionRequest, rules: str) -> Extraction:
         prompt = self._prompt(chat, part)
         answer = chat.answer(prompt, rules, self.most_tokens, self.greedy_first)
-        read = _counted(parse(answer.text, part), answer, prompt)
+        read = _counted(parse(answer.text, part, _sure(answer)), answer, prompt)
         return replace(read, facts=tuple(_attributed(fact, part) for fact in read.facts))
 
 
@@ -88,7 +88,7 @@ class Quotes:
         prompt = self._prompt(chat, part)
         budget = chat.n_ctx - len(prompt)
         answer = chat.answer(prompt, verbatim.grammar(kept), budget, self.greedy_first, finite=True)
-        return _counted(parse(answer.text, part), answer, prompt)
+        return _counted(parse(answer.text, part, _sure(answer)), answer, prompt)
 
     def _prompt(self, chat: ChatModel, part: ExtractionRequest) -> list[int]:
         # What a pronoun needs of the window is in the grammar, and a quoted fact links to no known one.
@@ -119,7 +119,7 @@ class Compact:
         before = list(request.window)
         for number, turn in enumerate(request.messages):
             window = _recent(before, request.earlier + number)
-            if turn.text.strip():
+            if turn.text.strip() and not worth.acknowledges(turn):
                 part = replace(request, messages=(turn,), window=window, known=compact.shown(turn, request))
                 parts += split(part, room, lambda part: len(self._prompt(chat, part)), 1)
             before.append(replace(turn, number=0))
@@ -136,7 +136,7 @@ class Compact:
         if answer.text != compact.NOTHING:
             wanted = coverage.names(part)
             answer = coverage.complete(chat, prompt, rules, budget, self.greedy_first, answer, wanted)
-        read = self._named(chat, prompt, _counted(compact.parse(answer.text, part), answer, prompt))
+        read = self._named(chat, prompt, _counted(compact.parse(answer.text, part, _sure(answer)), answer, prompt))
         old = [fact for fact in read.facts if worth.repeated(fact, part)]
         return replace(
             read,
@@ -211,10 +211,21 @@ def way(form: Form, most_tokens: int, greedy_first: bool) -> Asking:
     return Quotes(greedy_first) if form == "quotes" else Compact(greedy_first)
 
 
+def _sure(answer: Answer) -> Sure:
+    """The confidence of a fact's text; that of the whole answer where it is not found as it was read: "and\\/or"."""
+
+    def confidence(written: str) -> float | None:
+        found = answer.confidence(written)
+        if found is None and answer.probabilities:
+            found = round(sum(answer.probabilities) / len(answer.probabilities), 4)
+        return found
+
+    return confidence
+
+
 def _counted(read: Extraction, answer: Answer, prompt: Sequence[int]) -> Extraction:
-    """What was read of an answer, with its confidence and its cost."""
-    facts = tuple(replace(fact, confidence=answer.confidence(fact.text)) for fact in read.facts)
-    return Extraction(facts, read.unusable, len(prompt), answer.evaluated, len(answer.pieces))
+    """What was read of an answer, with its cost."""
+    return replace(read, prompt_tokens=len(prompt), evaluated_tokens=answer.evaluated, answer_tokens=len(answer.pieces))
 
 
 def one_type(extraction: Extraction) -> Extraction:

@@ -21,7 +21,7 @@ from dataclasses import replace
 from string import ascii_lowercase
 
 from memlite import dates, ground
-from memlite.answer import ENTITY_TYPES, MOST_ENTITIES, MOST_FACTS, any_of, merged, once
+from memlite.answer import ENTITY_TYPES, MOST_ENTITIES, MOST_FACTS, Sure, any_of, merged, once, unsure
 from memlite.errors import ExtractionError
 from memlite.prompt import LONGEST_NAME, block, label, one_line, with_dates
 from memlite.records import ExtractedFact, Extraction, ExtractionRequest, KnownFact, NamedEntity, Skipped, Turn
@@ -100,12 +100,12 @@ def grammar(request: ExtractionRequest) -> str:
     return "\n".join(rules) + "\n"
 
 
-def parse(answer: str, request: ExtractionRequest) -> Extraction:
+def parse(answer: str, request: ExtractionRequest, sure: Sure = unsure) -> Extraction:
     """Read an answer; raise ExtractionError when it is neither facts nor their absence."""
     lines = [line for line in answer.strip().split("\n") if line.strip()]
     if lines == [NOTHING]:
         return Extraction(())
-    read = [_read(line, request) for line in lines]
+    read = [_read(line, request, sure) for line in lines]
     facts = merged(fact for fact in read if fact is not None)
     if not facts:
         raise ExtractionError(f"the extractor gave no facts, nor {NOTHING!r}; the answer begins {answer[:200]!r}")
@@ -143,7 +143,7 @@ def _written(fact: ExtractedFact) -> str:
     return line
 
 
-def _read(line: str, request: ExtractionRequest) -> ExtractedFact | None:
+def _read(line: str, request: ExtractionRequest, sure: Sure) -> ExtractedFact | None:
     """The fact of a line; None where the line was cut off."""
     found = _LINE.match(line)
     (turn,) = request.messages
@@ -174,14 +174,17 @@ def _read(line: str, request: ExtractionRequest) -> ExtractedFact | None:
         replaces=links.get("replaces", ()),
         continues=links.get("continues", ()),
         entities=tuple(entities.values())[:MOST_ENTITIES],
+        confidence=sure(found["text"]),
     )
 
 
 def _once(text: str, said: str) -> str:
     """The fact without what the model repeats at once and nobody did: "is wide awake wide awake wide awake"."""
-    return _REPEATED.sub(
-        lambda again: again[0] if again[0].casefold() in said.casefold() else again[1] or again[2], text
-    )
+    said, before = said.casefold(), ""
+    while text != before:  # "wide awake" eight times is "wide awake wide awake" four times
+        before = text
+        text = _REPEATED.sub(lambda again: again[0] if again[0].casefold() in said else again[1] or again[2], text)
+    return text
 
 
 def _way_round(text: str, said: str) -> str:

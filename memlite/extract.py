@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from memlite import forms
+from memlite import forms, worth
 from memlite.answer import merged
 from memlite.asking import Asking, asked, one_type, way
 from memlite.chat import ChatModel
@@ -73,7 +73,8 @@ class GGUFExtractor:
 
     def extract(self, request: ExtractionRequest) -> Extraction:
         """Return the facts of the new messages; raise ExtractionError when the model gives no usable answer."""
-        if not any(turn.number > 0 and turn.text.strip() for turn in request.messages):
+        told = (turn for turn in request.messages if turn.number > 0 and turn.text.strip())
+        if all(map(worth.acknowledges, told)):
             return Extraction(())
         with self._lock:
             loaded, asking = self._load()

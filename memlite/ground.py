@@ -98,6 +98,8 @@ _DATE_WORD = (
     r"december|(?<=\bin )(?:may|march))\b"
 )
 
+_BEFORE_DAY = "in|on|of|last|next|this|since|until|till|by|early|mid|late|every|from|before|after|during"
+
 _SMALL = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
     "seventeen eighteen nineteen"
@@ -137,7 +139,9 @@ _CLAUSE = re.compile(
 _PHRASE = re.compile(r"(?= (?:for|with|in|at|to|from|by|about|of|as|because of|during) )")
 _HALF_DAY = re.compile(r"(?<=\d) ?([ap])(?:m\b|\.m\.(?!$)|\.m(?=\.$))", re.IGNORECASE)
 _ROLES = _set("user assistant speaker") | {"the user", "the assistant", "the speaker"}
-_LONGEST_END = 8  # words
+_LONGEST_END = 12  # words
+_TACKED_ON = (" for ", " with ", " at ")  # what a small model likes to end a fact with
+_MEANING_ONE_BEFORE = "him|her|it|us|them|that|this|those|these|there|ones?|both"
 _OF_ONESELF = re.compile(r"^(?:\W*\w+,)?\W*(?:I|We|My|Our)\b(?:\W+\w+){4}", re.IGNORECASE)
 _REFERRING = re.compile(
     r"\b(?:he|she|it|they|him|hers?|his|its|them|theirs?|this|that|these|those|there|here|then|ones?|both|same|another|"
@@ -178,12 +182,29 @@ def ungrounded(fact: ExtractedFact, request: ExtractionRequest) -> tuple[str, ..
 
 
 def as_said(fact: ExtractedFact, request: ExtractionRequest) -> ExtractedFact:
-    """The fact without what a small model adds by habit: "pm" behind a time, a role as a name, a firm's name in two."""
+    """The fact without what a small model adds by habit: "pm" behind a time, a role or a day as a name, a firm's name
+    in two.
+    """
     said = " ".join(turn.text for turn in (*request.window, *request.messages))
     text = _HALF_DAY.sub(lambda m: m[0] if re.search(rf"\d ?{m[1]}\.?m\b", said, re.IGNORECASE) else "", fact.text)
-    return replace(
-        fact, text=text, entities=_whole_names(text, [e for e in fact.entities if fold(e.name) not in _ROLES])
-    )
+    named = [e for e in fact.entities if fold(e.name) not in _ROLES and not _is_day(e, text, request)]
+    return replace(fact, text=text, entities=_whole_names(text, named))
+
+
+def _is_day(entity: NamedEntity, text: str, request: ExtractionRequest) -> bool:
+    """Whether a name is only a date: "May", "3 June", "Am 3. Juni". May that is a person is one, but not "in May"."""
+    words = _tokens(entity.name)
+    calendar = any(word in _MONTH_NUMBER or word in _WEEKDAY_NUMBER for word in words)
+    if calendar and not content_words(entity.name):
+        name = re.escape(entity.name)
+        dated = rf"(?:\b(?:{_BEFORE_DAY})|\d(?:st|nd|rd|th)?) {name}\b|\b{name} (?:the )?\d"
+        return len(words) > 1 or entity.type not in ("person", "") or re.search(dated, text, re.IGNORECASE) is not None
+    if not any(map(str.isdecimal, entity.name)):
+        return False
+    rest = entity.name
+    for found in reversed(dates.find(entity.name, request.messages[0].observed_at)):
+        rest = rest[: found.start] + rest[found.end :]
+    return rest != entity.name and not any(map(str.isdecimal, rest)) and not content_words(rest)
 
 
 def _whole_names(text: str, entities: Sequence[NamedEntity]) -> tuple[NamedEntity, ...]:
@@ -213,7 +234,10 @@ def trimmed(fact: ExtractedFact, request: ExtractionRequest) -> tuple[ExtractedF
     now = _Evidence(fact, replace(request, messages=cited, window=(), known=()))
     while len(clauses) > 1 and (_says_again(clauses) or not _is_said(clauses[-1], evidence, now)):
         clauses.pop()
-    kept = _without_loose_end("".join(clauses), now if speaks_for_itself(cited, request) else evidence)
+    alone = speaks_for_itself(cited, request)
+    kept = _without_loose_end("".join(clauses), now if alone else evidence, evidence)
+    if not alone and _needs_nothing(cited, request):
+        kept = _without_loose_end(kept, now, evidence, _TACKED_ON)
     if kept == whole:
         return fact, ""
     text = kept.rstrip(" ,;") + "."
@@ -234,34 +258,57 @@ def _says_again(clauses: Sequence[str]) -> bool:
 
 def speaks_for_itself(cited: Sequence[Turn], request: ExtractionRequest) -> bool:
     """Whether what was said needs nothing from before: a sentence of "I" that refers to nothing and answers nothing."""
-    if len(cited) != 1 or not _OF_ONESELF.search(cited[0].text) or _REFERRING.search(cited[0].text):
+    return len(cited) == 1 and _OF_ONESELF.search(cited[0].text) is not None and _refers_to_nothing(cited[0], request)
+
+
+def _needs_nothing(cited: Sequence[Turn], request: ExtractionRequest) -> bool:
+    """Whether a phrase at a fact's end must be of what was said: an assistant likes to say again for whom it speaks."""
+    if len(cited) != 1:
         return False
-    before = [*request.window, *(turn for turn in request.messages if turn.number < cited[0].number)]
+    (turn,) = cited
+    nameless = turn.role == "assistant" and fold(turn.speaker) in _ROLES
+    return nameless or _refers_to_nothing(turn, request)
+
+
+def _refers_to_nothing(turn: Turn, request: ExtractionRequest) -> bool:
+    if _REFERRING.search(turn.text):
+        return False
+    before = [*request.window, *(each for each in request.messages if each.number < turn.number)]
     return not before or "?" not in before[-1].text
 
 
-def _without_loose_end(text: str, evidence: _Evidence) -> str:
-    """The text without its last phrases ("for Ikea", "for a stay in Porto") where nobody has said a word of one.
+def _without_loose_end(text: str, evidence: _Evidence, shown: _Evidence, beginnings: tuple[str, ...] = (" ",)) -> str:
+    """The text without its last phrases ("for Ikea", "for a stay in Porto", "with 3 parrots") of which nobody has said
+    a word or a number. A phrase behind such a one goes with it if it only repeats the text before.
 
-    A phrase behind such a one goes with it if it only repeats the text before. One with a number stays: it is checked
-    as a number.
+    shown: what the rest of the text may draw on. beginnings: of phrases that may go.
     """
     phrases = _PHRASE.split(text)
     kept = len(phrases)
     for at in range(len(phrases) - 1, 0, -1):
         words = [word for word in content_words(phrases[at]) if word not in evidence.speakers]
-        if not words or any(mark.isdigit() for mark in phrases[at]):
+        numbers, unknown = _numbers_and_dates(phrases[at], evidence)
+        if not (words or numbers):
             break
-        if not any(word in evidence.words or evidence.has_word(word) for word in words):
-            kept = at
-        elif not set(words) <= set(content_words("".join(phrases[:at]))):
+        if unknown == numbers and not any(word in evidence.words or evidence.has_word(word) for word in words):
+            if phrases[at].startswith(beginnings) and not evidence.says_one_before(phrases[at].split()[0]):
+                kept = at
+        elif unknown < numbers or not set(words) <= set(content_words("".join(phrases[:at]))):
             break
     rest = "".join(phrases[:kept])
-    begins = [word for word in content_words(rest) if word not in evidence.speakers][:2]
+    begins = [word for word in content_words(rest) if word not in shown.speakers][:2]
     # "Ann moved to Berlin" of one who moved to Porto is made up as a whole: "Ann moved" is no fact to save.
-    said = len(begins) == 2 and all(evidence.has_word(word) for word in begins)
+    said = len(begins) == 2 and all(shown.has_word(word) for word in begins)
     short = len(text[len(rest) :].split()) <= _LONGEST_END
     return rest if said and short else text
+
+
+def _numbers_and_dates(text: str, evidence: _Evidence) -> tuple[int, int]:
+    """How many numbers and dates a text has, and how many of them nobody has said."""
+    found, rest = _dates(text)
+    numbers = [shown for shown, _ in _numbers(rest) if shown not in _PRONOUNS]
+    unknown = [*_unknown_dates(text, evidence, evidence.dates), *_unknown_numbers(text, evidence)]
+    return len(found) + len(re.findall(_DATE_WORD, rest)) + len(numbers), len(unknown)
 
 
 def _is_said(clause: str, evidence: _Evidence, now: _Evidence) -> bool:
@@ -341,7 +388,7 @@ class _Evidence:
         self.said = fold("\n".join(said))
         self.stems: dict[str, list[str]] = {}
         for word in _tokens(self.said):
-            self.stems.setdefault(_stem(word), []).append(word)
+            self.stems.setdefault(stem(word), []).append(word)
             self.stems.setdefault(word[:4], []).append(word)
 
     def has_name(self, name: str) -> bool:
@@ -371,10 +418,14 @@ class _Evidence:
                     return True
         return False
 
+    def says_one_before(self, preposition: str) -> bool:
+        """Whether it was said with a pronoun: "for her" may be for a sister who was spoken of before."""
+        return re.search(rf"\b{preposition} (?:{_MEANING_ONE_BEFORE})\b", self.said) is not None
+
     def has_word(self, word: str) -> bool:
         if _is_spaceless(word):
             return word in self.said
-        return _stem(word) in self.stems or any(_related(word, each) for each in self.stems.get(word[:4], ()))
+        return stem(word) in self.stems or any(_related(word, each) for each in self.stems.get(word[:4], ()))
 
 
 def _tokens(text: str) -> list[str]:
@@ -394,10 +445,11 @@ def _singular(word: str) -> str:
     return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
 
 
-def _stem(word: str) -> str:
+def stem(word: str) -> str:
+    """A folded word without its English ending."""
     ending = next((each for each in _ENDINGS if word.endswith(each) and len(word) - len(each) >= 3), "")
-    stem = word[: len(word) - len(ending)]
-    return stem[:-1] if len(stem) > 3 and stem[-1] == stem[-2] else stem  # running, run
+    bare = word[: len(word) - len(ending)]
+    return bare[:-1] if len(bare) > 3 and bare[-1] == bare[-2] else bare  # running, run
 
 
 def _related(one: str, other: str) -> bool:

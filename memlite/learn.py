@@ -24,6 +24,7 @@ from memlite import (
     lifecycle,
     messages,
     scopes,
+    sense,
     ttls,
     vectors,
     worth,
@@ -49,6 +50,7 @@ from memlite.words import digest, fold, match_expression, read_query
 
 KNOWN = 10  # nearest known facts of the root shown to the extractor
 LEARNT_ROLES = ("user", "assistant")  # system and tool text is stored, never extracted
+BESIDE = 16  # messages of a batch, before a cited one and after it, that an extractor was shown with it
 
 
 class ClaimLostError(Exception):
@@ -206,21 +208,38 @@ def accepted(
     kept: list[ExtractedFact] = []
     skipped = list(extraction.unusable)
     for told in extraction.facts:
-        fact, cut = ground.trimmed(ground.as_said(told, request), request)
+        seen = _as_shown(told, request)
+        fact, cut = ground.trimmed(ground.as_said(told, seen), seen)
         if cut:
             skipped.append(Skipped(cut, f"no cited message says it; it was cut from a fact: {fact.text}"))
-        if reasons := ground.ungrounded(fact, request):
+        owned = sense.with_owner(fact, seen)
+        fact = owned or fact
+        if reasons := ground.ungrounded(fact, seen):
             reason = "not grounded: " + "; ".join(reasons)
+        elif owned is None:
+            reason = "it gives to its speaker what is somebody else's"
+        elif cut and not sense.is_sentence(fact.text):
+            reason = "what no cited message says was cut from it, and what is left has no verb"
         elif fact.confidence is not None and fact.confidence < min_confidence:
             reason = f"its confidence is {fact.confidence}, below {min_confidence}"
         else:
-            reason = worth.unworthy(fact, request) or ""
+            reason = sense.distorted(fact, seen) or worth.unworthy(fact, seen) or ""
         if reason:
             skipped.append(Skipped(fact.text, reason))
         else:
             # Under the known fact's text it is that one's duplicate: its source is added, and no second fact.
-            kept.append(replace(fact, text=worth.known(fact, request) or fact.text))
+            kept.append(replace(fact, text=worth.known(fact, seen) or fact.text))
     return kept, skipped
+
+
+def _as_shown(fact: ExtractedFact, request: ExtractionRequest) -> ExtractionRequest:
+    """The request as the messages that a fact cites were shown: the earlier ones of the batch are window to them."""
+    cited = [at for at, turn in enumerate(request.messages) if turn.number in fact.sources]
+    if not cited:
+        return request
+    first, last = cited[0], cited[-1]
+    earlier = request.messages[max(0, first - BESIDE) : first]
+    return replace(request, window=(*request.window, *earlier), messages=request.messages[first : last + 1 + BESIDE])
 
 
 def _ask(extractor: Extractor, request: ExtractionRequest) -> Extraction:
@@ -430,7 +449,8 @@ def _candidate(
     # What is quoted from the window, or from another new message, has its source there as well; so has a name.
     shown = [*window, *turns.values()]
     quoted = [id_ for id_, message in shown if quotes(fact.text, message.text)]
-    naming = _naming(fact, [message for _, message in cited], shown)
+    heard = [turn for number, turn in turns.items() if number <= max(fact.sources, default=len(turns))]
+    naming = _naming(fact, [message for _, message in cited], [*window, *heard])
     event = _event(fact, request, last.observed_at)
     day, speakers = last.observed_at.date(), [message.name or message.role for _, message in shown]
     users = {name for name in (user, *(message.name for _, message in shown if message.role == "user")) if name}
@@ -460,7 +480,7 @@ def _candidate(
 
 
 def _naming(fact: ExtractedFact, cited: Sequence[Message], shown: Sequence[tuple[int, Message]]) -> Iterator[int]:
-    """For each name of a fact that no cited message says: the latest shown message that does: it says who "she" is.
+    """For each name of a fact that no cited message says: the latest message before that does: it says who "she" is.
 
     Who says a cited message needs no other one to be named.
     """

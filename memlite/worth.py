@@ -29,6 +29,22 @@ _RECALLING = re.compile(
     r"|\blike I(?:'ve| have)? (?:said|told you|mentioned)\b|\bI(?:'ve| have)? (?:already )?(?:told|reminded) you\b",
     re.IGNORECASE,
 )
+_ACKNOWLEDGING = _SMALL_TALK | frozenset(
+    "got noted updated done saved fixed changed added understood alright fine perfect right correct exactly absolutely "
+    "thing update course problem pleasure worries gotcha roger deal anytime remember remembered happen happy".split()
+)
+_AUXILIARY = r"(?:is|are|was|were|do|does|did|has|have|had)(?:n['’]t)?"
+# Strings, not compiled patterns: compiling takes longer than importing, and re keeps what it compiled.
+_TAG = (
+    rf"(?i)[,;]?\s+(?:right|correct|no|yes|yeah|eh|huh|true|(?:{_AUXILIARY}|(?:ca|wo|could|would|should|ai)n['’]t) "
+    r"(?:it|he|she|they|you|we|i|there|that|this))\W*$"
+)
+# "Did you know that ...?" and "Have I told you that ...?" are statements, "Do you want to ...?" is an offer.
+_ASKING = (
+    rf"(?i)\W*(?:(?:so|and|but|oh|hey|wait)\W+)*{_AUXILIARY} "
+    r"(?!you (?:want|like|mind|fancy|need|know|hear|heard|see|seen|remember|recall|believe|reali[sz]e)\b"
+    r"|I (?:\w+ )?(?:tell|told|mention\w*|say|said)\b)"
+)
 _LEAST_PASTED = 8  # words of a pasted text
 _STEM = 5  # letters by which two forms of a word are one
 _CLAUSE = re.compile(r"; |,? (?:and|but|or|while|because|although|so|then|after|before|when|if) ", re.IGNORECASE)
@@ -38,12 +54,24 @@ def unworthy(fact: ExtractedFact, request: ExtractionRequest) -> str | None:
     """Why a fact is not kept, or None."""
     if fact.text.rstrip("\"”’') ").endswith(("?", "？")):
         return "it is a question"
+    if _repeats_question(fact, request):
+        return "its message asks whether it is so"
+    cited = [turn for turn in request.messages if turn.number in fact.sources]
+    if cited and all(map(acknowledges, cited)):
+        return "its message says only that it was heard"
     words = _words(fact, request)
     if words and words <= _SMALL_TALK and not ground.number_words(fact.text):
         return "it is small talk"
     if _is_of_pasted(fact, request):
         return "it is of a text that was pasted, not of who pasted it"
     return None
+
+
+def acknowledges(turn: Turn) -> bool:
+    """Whether an assistant without a name says only that it has heard: "Updated.", "Got it!"."""
+    if turn.role != "assistant" or ground.fold(turn.speaker) != "assistant" or ground.number_words(turn.text):
+        return False
+    return {ground.fold(word) for word in ground.content_words(turn.text)} <= _ACKNOWLEDGING
 
 
 def known(fact: ExtractedFact, request: ExtractionRequest) -> str | None:
@@ -62,6 +90,29 @@ def known(fact: ExtractedFact, request: ExtractionRequest) -> str | None:
         ),
         None,
     )
+
+
+def _repeats_question(fact: ExtractedFact, request: ExtractionRequest) -> bool:
+    """Whether a message asks just that ("Is Ben ill?", "Ben is ill, right?") and none says it beside the question."""
+    words = stems(fact.text) - {name[:_STEM] for name in _speakers(request)}
+    cited = [turn for turn in request.messages if turn.number in fact.sources]
+    said = [part for turn in cited for part in re.split(r"(?<=[.!?…])\s|\n", turn.text)]
+    for part in said:
+        asked = _asked(part)
+        same = words & stems(asked)
+        if words and 5 * len(same) >= 4 * len(words) and 2 * len(same) > len(stems(asked)):
+            rest = stems(" ".join(other for other in said if other is not part))
+            return 4 * len(words & rest) < len(words)
+    return False
+
+
+def _asked(sentence: str) -> str:
+    """What a sentence asks for a yes or no, '' if nothing: of one with a tag the clause before that."""
+    if not sentence.rstrip().endswith("?"):
+        return ""
+    if re.search(_TAG, sentence):
+        return _CLAUSE.split(re.sub(_TAG, "", sentence))[-1]
+    return sentence if re.match(_ASKING, sentence) else ""
 
 
 def _is_of_pasted(fact: ExtractedFact, request: ExtractionRequest) -> bool:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import datetime, timezone
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlite import compact, dates
+from memlite import asking, compact, dates
+from memlite.chat import Answer
 from memlite.errors import ExtractionError
+from memlite.extract import GGUFExtractor
 from memlite.records import ExtractedFact, ExtractionRequest, KnownFact, NamedEntity, Turn
 
 NOON = datetime(2025, 5, 12, 12, tzinfo=timezone.utc)
@@ -115,6 +119,8 @@ def test_a_way_is_not_turned_round(said: str, written: str, text: str) -> None:
         ("I had had enough.", "Ann had had enough.", "Ann had had enough."),
         ("It is very very very cold.", "It is very very very cold.", "It is very very very cold."),
         ("We go on and on and on.", "Ann goes on and on and on.", "Ann goes on and on and on."),
+        ("I'm wide awake!!", f"Ann is {'wide awake ' * 8}now.", "Ann is wide awake now."),
+        ("I left last week.", f"Ann left {'in the week ' * 5}again.", "Ann left in the week again."),
     ],
 )
 def test_what_only_the_model_repeats_stands_once(said: str, written: str, text: str) -> None:
@@ -197,3 +203,68 @@ def test_any_answer_is_read_or_refused(answer: str) -> None:
         assert fact.text.strip()
         assert fact.sources == (3,)
         assert set(fact.replaces) | set(fact.continues) <= {2, 5}
+
+
+class Chat:
+    """A model that has written this answer, each word of it with the same probability."""
+
+    n_ctx = 4096
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def prompt(self, system: str, examples: object, user: str) -> list[int]:
+        return [0]
+
+    def answer(self, *_: object, **__: object) -> Answer:
+        pieces = tuple(piece.encode() for piece in re.findall(r"\S+\s*", self.text))
+        return Answer(pieces, (0.5,) * len(pieces), 1)
+
+
+@pytest.mark.parametrize(
+    ("said", "written", "text"),
+    [
+        ("We leave yesterday.", "Ann leaves yesterday.", "Ann leaves on 2025-05-11."),
+        ("I'm wide awake!!", "Ann is wide awake wide awake wide awake.", "Ann is wide awake."),
+        ("I moved to porto.", "Ann moved from porto to porto.", "Ann moved to porto."),
+        ("I moved.", "Ann  moved.", "Ann moved."),
+        ('I say "hi".', 'Ann says "hi".', 'Ann says "hi".'),
+    ],
+    ids=["a day written out", "said once", "the way round", "one line", "quotes"],
+)
+def test_a_fact_that_code_rewrites_keeps_the_confidence_of_what_the_model_wrote(
+    said: str, written: str, text: str
+) -> None:
+    request = ExtractionRequest((turn(1, "Ann", said),))
+    chat: Any = Chat(f"- {written}")
+    (fact,) = asking.Compact(True).ask(chat, request).facts
+    assert (fact.text, fact.confidence) == (text, 0.5)
+
+
+def test_a_fact_of_the_general_form_has_the_confidence_of_what_the_model_wrote() -> None:
+    request = ExtractionRequest((turn(1, "Ann", "I have figs and pears."),))
+    chat: Any = Chat('{"facts":[{"text":"The user has  figs and\\/or pears.","by":"Ann","from":[1]}]}')
+    (fact,) = asking.General(64, True).ask(chat, request).facts
+    assert (fact.text, fact.confidence) == ("Ann has figs and/or pears.", 0.5)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Updated.", "Noted.", "Done!", "Got it.", "Okay, I've noted that.", "Sure thing!", "You're welcome!"],
+)
+def test_an_assistant_that_says_only_that_it_has_heard_is_not_asked_about(text: str) -> None:
+    chat: Any = Chat("none")
+    request = ExtractionRequest((turn(1, "Ann", "I moved."), turn(2, "assistant", text, "assistant")))
+    parts = asking.Compact(True).parts(chat, request)
+    assert [part.messages[0].number for part in parts] == [1]
+    unloaded = GGUFExtractor("no such model.gguf")
+    assert unloaded.extract(replace(request, messages=request.messages[1:])).facts == ()
+
+
+def test_other_short_messages_are_asked_about_and_an_acknowledgement_is_still_shown() -> None:
+    chat: Any = Chat("none")
+    said = [("Bob", "Done."), ("assistant", "Updated."), ("assistant", "At 12:30."), ("assistant", "Done, ask Tom.")]
+    request = ExtractionRequest(tuple(turn(n, who, text, "assistant") for n, (who, text) in enumerate(said, 1)))
+    parts = asking.Compact(True).parts(chat, request)
+    assert [part.messages[0].number for part in parts] == [1, 3, 4]
+    assert [each.text for each in parts[-1].window] == ["Done.", "Updated.", "At 12:30."]

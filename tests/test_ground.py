@@ -279,7 +279,8 @@ def test_names_are_read_from_a_text(text: str, names: list[str]) -> None:
         ("Ann moved to Porto for Ikea.", "Ann moved to Porto."),
         ("Ann moved to Porto for the hot springs in Porto.", "Ann moved to Porto."),
         ("Ann moved to Porto with a dog.", "Ann moved to Porto."),  # which is known, but not what was said
-        ("Ann moved to Porto with 3 parrots.", None),  # a number is checked as such
+        ("Ann moved to Porto with 3 parrots.", "Ann moved to Porto."),
+        ("Ann moved to Porto at 19:30 with a dog.", "Ann moved to Porto."),
         ("Ann moved with joy to Porto.", None),  # only at the end
         ("Ann moved to Berlin.", None),  # not "Ann moved": it is dropped whole
     ],
@@ -332,14 +333,46 @@ def test_a_role_is_no_name_and_a_firm_has_one() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("Ann moved in May.", [("May", "person")]),
+        ("Am 3. Juni hat Ann einen Termin.", [("Am 3. Juni", "person")]),
+        ("Ann sails on 3 June.", [("3 June", "event")]),
+        ("Ann sails on 2025-06-03.", [("2025-06-03", "event")]),
+        ("Ann sails on Friday.", [("Friday", "event")]),
+    ],
+)
+def test_a_day_is_no_entity(text: str, names: list[tuple[str, str]]) -> None:
+    fact = ExtractedFact(text, sources=(1,), entities=tuple(NamedEntity(*name) for name in names))
+    assert ground.as_said(fact, ExtractionRequest((turn(text),))).entities == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "kind"),
+    [
+        ("Ann's aunt May sings.", "May", "person"),
+        ("Ann reads 1984.", "1984", "work"),
+        ("Ann works at 3M.", "3M", "organisation"),
+        ("Ann reads the Sunday Times.", "Sunday Times", "work"),
+        ("Ann hates Black Friday.", "Black Friday", "event"),
+        ("Ann loves Christmas 2024.", "U2", "organisation"),
+        ("Ann drives a VW ID.3.", "VW ID.3", "product"),
+    ],
+)
+def test_a_name_that_only_looks_like_a_day_is_an_entity(text: str, name: str, kind: str) -> None:
+    fact = ExtractedFact(text, sources=(1,), entities=(NamedEntity(name, kind),))
+    assert ground.as_said(fact, ExtractionRequest((turn(text),))).entities == fact.entities
+
+
+@pytest.mark.parametrize(
     ("said", "before", "kept"),
     [
         ("I booked a table for two on 14 June.", "My sister Clara is visiting me.", "Ann booked a table for two."),
         ("I booked a table for her on 14 June.", "My sister Clara is visiting me.", None),
         ("I booked a table for two on 14 June.", "What did you do for your sister Clara?", None),
-        ("Booked a table for two on 14 June.", "My sister Clara is visiting me.", None),
+        ("Booked a table for two on 14 June.", "My sister Clara is visiting me.", "Ann booked a table for two."),
     ],
-    ids=["speaks for itself", "refers to her", "answers", "no whole sentence"],
+    ids=["speaks for itself", "refers to her", "answers", "without a subject"],
 )
 def test_what_only_an_earlier_message_says_is_cut_where_nothing_refers_to_it(
     said: str, before: str, kept: str | None

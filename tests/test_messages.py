@@ -115,7 +115,7 @@ def test_a_context_quotes_the_last_message_of_which_nothing_was_put_away(learnin
     facts = said(learning)
     learning.archive(facts[PORTO])
     learning.add(TOM, user_id="u", observed_at="2024-01-02")
-    learning.archive(said(learning, f"{TOM} He is grey.")["He is grey."])
+    learning.archive(said(learning, f"{TOM} It is grey.")["It is grey."])
     (hit,) = learning.search("What is my cat called?", user_id="u", include="facts")
     assert [message.content == TOM for message in hit.sources] == [False, True, False]
     assert hit.quote
