@@ -208,7 +208,7 @@ def accepted(
     kept: list[ExtractedFact] = []
     skipped = list(extraction.unusable)
     for told in extraction.facts:
-        seen = _as_shown(told, request)
+        seen = as_shown(told, request)
         fact, cut = ground.trimmed(ground.as_said(told, seen), seen)
         if cut:
             skipped.append(Skipped(cut, f"no cited message says it; it was cut from a fact: {fact.text}"))
@@ -232,7 +232,7 @@ def accepted(
     return kept, skipped
 
 
-def _as_shown(fact: ExtractedFact, request: ExtractionRequest) -> ExtractionRequest:
+def as_shown(fact: ExtractedFact, request: ExtractionRequest) -> ExtractionRequest:
     """The request as the messages that a fact cites were shown: the earlier ones of the batch are window to them."""
     cited = [at for at, turn in enumerate(request.messages) if turn.number in fact.sources]
     if not cited:

@@ -267,7 +267,7 @@ def figures(cases: Sequence[Case], answers: Sequence[Answer], meaning: Callable[
     named = named_right = named_wanted = attributed = 0
     for case, made in zip(cases, answers, strict=True):
         invented += sum(bool(made_up(fact, case.request)) for fact in made.facts)
-        grounded += sum(not ground.ungrounded(fact, case.request) for fact in made.facts)
+        grounded += sum(not ground.ungrounded(fact, learn.as_shown(fact, case.request)) for fact in made.facts)
         if case.entities is not None:
             gold_names = _names(case, case.entities)
             names = _names(case, [e for fact in made.facts for e in fact.entities])
