@@ -378,12 +378,13 @@ def _surround(
     rows = terms.rows
     for id_, signals in found.items():
         place = places[id_]
-        next_, further = (place.before[at : at + 1] + place.after[at : at + 1] for at in (0, 1))
-        beside = [rows.get(other, 0) for other in next_], [rows.get(other, 0) for other in further]
-        held = functools.reduce(operator.or_, beside[0] + beside[1], signals.terms)
+        next_ = (*place.before[:1], *place.after[:1])
+        beside = [rows[other] for other in next_ if other in rows]
+        further = [rows[other] for other in (*place.before[1:], *place.after[1:]) if other in rows]
+        held = functools.reduce(operator.or_, further, functools.reduce(operator.or_, beside, signals.terms))
         signals.around = terms.share(held)
-        signals.words = terms.weight(signals.terms, place.characters, beside) if held else 0.0
-        signals.near = max((found[other].semantic for other in next_ if other in found), default=0.0)
+        signals.words = terms.weight(signals.terms, place.characters, (beside, further)) if held else 0.0
+        signals.near = max([found[other].semantic for other in next_ if other in found], default=0.0)
         signals.session = strength.get(sessions[id_], 0.0) / best
         signals.speaker = float(place.name in named)
         signals.question = float(place.question)
