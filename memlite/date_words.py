@@ -52,7 +52,7 @@ class Language:
     code: "de". spaced: whether it is written in Latin letters. phrases: by their first word or sign, longest first.
     habitual: articles before the weekday of every week. before_day: words after which "17." is a day. by_week: words
     for "next" and "last" with which a weekday is the one of that week. yearly: words of what comes again.
-    range_opening, range_joint, weekly: patterns of what opens and joins the ends of a range, and of what is so every week.
+    range_opening, range_joint, weekly: patterns of what opens and joins a range, and of what is so every week.
     """
 
     def __init__(self, code: str, entry: Mapping[str, Any]) -> None:
