@@ -7,15 +7,17 @@ about them. A date is a token itself: D a day, K a week or weekend, O a month, C
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date
 from functools import cache
 
+from memlite import calendar_days as calendar
 from memlite import date_joins as joins
 from memlite import date_meanings as meanings
 from memlite.date_named import Meaning, Named, Nothing, Words
 from memlite.date_tokens import Token, tokens
-from memlite.date_words import Language
+from memlite.date_words import MONTH_HOLDS, Language, around
 
 _KINDS = {"day": "D", "week": "K", "weekend": "K", "month": "O", "year": "C"}
 
@@ -27,9 +29,26 @@ def read(text: str, today: date, language: Language) -> list[tuple[int, int, Nam
         found[match.start()] = replace(found[match.start()], kind="W")
     for round_ in _RULES:
         found = _applied(round_, text, found, today, language)
-    return [
-        (token.start, token.end, token.value) for token in found if isinstance(token.value, Named) and token.value.alone
-    ]
+    named = [(token.start, token.end, token.value) for token in found if isinstance(token.value, Named)]
+    return [each for each in _in_their_months(named, text, language) if each[2].alone]
+
+
+def _in_their_months(
+    found: list[tuple[int, int, Named]], text: str, language: Language
+) -> Iterator[tuple[int, int, Named]]:
+    """The dates; those that only number a day are the next such after a date shortly before them that names a month.
+
+    Not those of another item: "Ana - 25 May - lunch - on the 29th".
+    """
+    month, since = None, 0
+    for start, end, named in found:
+        if named.number and month and start - since < MONTH_HOLDS and text.count(" - ", since, start) < 2:
+            named = replace(named, days=calendar.one(calendar.day_of_month(month, named.number, None)))
+        elif named.days[2] in ("day", "month") and not named.holiday and (named.of_year or not named.relative):
+            sentence = "".join(around(text, start, end)).lower()
+            if not any(word in sentence for word in language.yearly):  # a birthday
+                month, since = named.days[0], end
+        yield start, end, named
 
 
 def _applied(round_: str, text: str, found: list[Token], today: date, language: Language) -> list[Token]:

@@ -34,6 +34,13 @@ SPACED = ("en", "de", "es", "fr", "pt", "it", "nl")  # in the order in which tie
 HAN, KANA, HANGUL = "\u3400-\u9fff々〇", "\u3040-\u30ff", "\uac00-\ud7a3"
 _LETTERS = re.compile(r"(?<!\d)[^\W\d_]+")
 SPACED_WORD = r"\d+|[^\W\d_]+|\S|\n"
+MONTH_HOLDS = 300  # characters behind a date in which "the 19th" is of its month, or of the next one
+# Before "from Monday to Friday": the one in the place of the other, and no range.
+MOVED = (
+    r"(?i)\b(?:mov(?:ed?|ing)\b|chang(?:ed?|ing)\b|shift(?:ed|ing)\b|br(?:ing|ought)\b|put (?:off|back)\b|"
+    r"movi(?:ó|eron|do)\b|(?:postpon|reschedul|delay|push|slip|switch|swap|bump|defer|prefer|reporté|déplac|repouss|décal|aplaz|pospus|"
+    r"traslad|cambi|spostat|rinviat|rimandat|adiad|remarcad|transferid|mudad|verplaatst|verschoven)\w*)"
+)
 _SENTENCE_END = r"[.!?\n](?:\s|$)|[。！？]"
 
 Phrase = tuple[tuple[str, ...], str, Any]  # its words, kind and value
@@ -45,6 +52,7 @@ class Language:
     code: "de". spaced: whether it is written in Latin letters. phrases: by their first word or sign, longest first.
     habitual: articles before the weekday of every week. before_day: words after which "17." is a day. by_week: words
     for "next" and "last" with which a weekday is the one of that week. yearly: words of what comes again.
+    range_opening, range_joint, weekly: patterns of what opens and joins a range, and of what is so every week.
     """
 
     def __init__(self, code: str, entry: Mapping[str, Any]) -> None:
@@ -52,7 +60,10 @@ class Language:
         self.spaced = code in SPACED
         self.day_first = bool(entry.get("day_first", True))
         self.numbers = NumberWords(entry)
-        self._past = str(entry["past"]).replace("\n", "")
+        self._past, self._ahead = (str(entry[key]).replace("\n", "") for key in ("past", "ahead"))
+        self.range_opening, self.range_joint, self.weekly = (
+            str(entry[key]) for key in ("range_opening", "range_joint", "weekly")
+        )
         self.by_week = frozenset(_words(entry.get("weekdays_by_week", "")))
         self.habitual = frozenset(_words(entry.get("habitual", "")))
         self.before_day = frozenset(_words(entry.get("before_day", "")))
@@ -68,8 +79,13 @@ class Language:
     def is_past(self, text: str, start: int, end: int) -> bool | None:
         """Whether the sentence speaks of the past, by the cue nearest to the expression; None without a cue."""
         before, after = around(text, start, end)
-        cues = list(re.finditer(self._past, before))[-1:] or list(re.finditer(self._past, after))[:1]
-        return cues[0]["past"] is not None if cues else None
+        nearest = list(re.finditer(self._past, before))[-1:]
+        cues = nearest or list(re.finditer(self._past, after))[:1]
+        if not cues or cues[0]["past"] is None:
+            return False if cues else None
+        ahead = re.finditer(f"(?i)(?=({self._ahead}))", f"{before}¦{after}")
+        reached = max((each.end(1) for each in ahead if each.start() <= len(before)), default=-1)
+        return reached < (nearest[0].end() if nearest else 0)
 
     def _add(self, words: str, kind: str, value: object) -> None:
         """A word or phrase, a longer one without its accents as well. Of two that are the same the first one counts."""

@@ -9,7 +9,7 @@ from functools import cache
 
 from memlite import calendar_days as calendar
 from memlite.calendar_days import Days
-from memlite.date_words import around, language
+from memlite.date_words import MONTH_HOLDS, around, language
 
 Match = re.Match[str]
 Meaning = Callable[[Match, date], "Days | None"]
@@ -28,25 +28,44 @@ def claimed(text: str, today: date) -> list[tuple[int, int, Days | None]]:
 
     Of two that overlap the first one counts, or else the longer.
     """
-    found: list[tuple[int, int, Days | None]] = []
-    for pattern, meaning in _rules():
-        for match in pattern.finditer(text):
-            try:
+    found = [(match, meaning) for pattern, meaning in _rules() for match in pattern.finditer(text)]
+    found.sort(key=lambda each: (each[0].start(), -each[0].end()))  # stable: of equals the earlier rule counts
+    kept: list[tuple[int, int, Days | None]] = []
+    end, month, since = 0, None, 0
+    for match, meaning in found:
+        if match.start() < end:
+            continue
+        end = match.end()
+        try:
+            if meaning is _day_of_month and month and match.start() - since < MONTH_HOLDS:
+                days: Days | None = calendar.one(calendar.day_of_month(month, int(match["d"]), None))
+            else:
                 days = meaning(match, today) if meaning else None
-            except (
-                LookupError,
-                OverflowError,
-                ValueError,
-            ):  # "February 30th", the year 10,000, a "ſ" for an "s"
-                days = None
-            found.append((*match.span(), days))
-    found.sort(key=lambda each: (each[0], -each[1]))  # stable: of equals the earlier rule counts
-    kept, end = [], 0
-    for start, stop, days in found:
-        if start >= end:
-            kept.append((start, stop, days))
-            end = stop
+            if day := _day_in_month(match, days):
+                month, since = day, end
+        except (
+            LookupError,
+            OverflowError,
+            ValueError,
+        ):  # "February 30th", the year 10,000, a "ſ" for an "s"
+            days = None
+        kept.append((match.start(), end, days))
     return kept
+
+
+def _day_in_month(match: Match, days: Days | None) -> date | None:
+    """The first day of a date that names its month: "the 19th" after it is the next one."""
+    groups = match.groupdict()
+    if not groups.get("month") or _comes_again(match):
+        return None
+    year = re.search(r"\d{4}", groups.get("year") or "")
+    if year:
+        return date(int(year[0]), _month_number(match), int(match["d"]))
+    return days[0] if days else None
+
+
+def _comes_again(match: Match) -> bool:
+    return any(re.search(_REPEATS, part) for part in around(match.string, *match.span()))
 
 
 def _is_past(match: Match) -> bool | None:
@@ -118,9 +137,13 @@ def _season(match: Match, today: date) -> Days:
 
 
 def _month_day(match: Match, today: date) -> Days | None:
-    if match["year"] or any(re.search(_REPEATS, part) for part in around(match.string, *match.span())):
+    if match["year"] or _comes_again(match):
         return None
     return _yearly(match, today, lambda year: calendar.one(date(year, _month_number(match), int(match["d"]))))
+
+
+def _day_of_year(match: Match, today: date) -> Days:
+    return calendar.one(date(today.year + _way(match), _month_number(match), int(match["d"])))
 
 
 def _day_of_month(match: Match, today: date) -> Days:
@@ -147,6 +170,8 @@ _WORDS = {
     "MONTH": r"(?P<month>jan(?:uary)?|feb(?:ruary)?|apr(?:il)?|june?|july?|aug(?:ust)?|sept?(?:ember)?"
     r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?|(?-i:Mar(?:ch)?|May)|(?<=\bof\s)(?:march|may)"
     r"|(?:march|may)(?= \d\d?[snrt]))",
+    "MONTH_AFTER": r"(?<=\bin\s)|(?<=\bsince\s)|(?<=\buntil\s)|(?<=\btill\s)",
+    "DAY_AFTER": r"(?:(?<=\bon\s)|(?<=\bby\s)|(?<=\buntil\s)|(?<=\btill\s))",
     "D": r"(?P<d>\d{1,2})",
     "YEAR": r"(?P<year>[.,]?(?: of)? \d{4})?(?![-–:.,/]?\d|%| (?:am|pm|(?:of )?(?:last|next) year)\b)",
     "OWN": r"(?:the|my|your|his|her|its|our|their)",
@@ -158,7 +183,7 @@ _WORDS = {
 # Where two rules find the same words the earlier one counts. None: words that are no date of their own,
 # claimed so that no other rule reads a part of them.
 _RULES: tuple[tuple[str, Meaning | None], ...] = (
-    (r"(?:an?|the|every|each|most|some|following|good|black|cyber|ash|easter|casual) {FULLDAY}", None),
+    (r"(?:an?|the|every|each|most|some|other|second|following|good|black|cyber|ash|easter|casual) {FULLDAY}", None),
     (r"{OWN} (?:very )?(?:last|past|next|previous) \w+", None),
     (r"(?:over|under|(?:more|less) than|at least|nearly|almost|half) {N} {UNIT}", None),
     (r"(?:\d+|one|two|three|four|five|six|day|week|month|year) (?:or|to) {N} {UNIT}", None),
@@ -182,13 +207,16 @@ _RULES: tuple[tuple[str, Meaning | None], ...] = (
     (r"{WAY} (?P<week>week),?(?: on)? {DAY}", _weekday),
     (r"{WAY} {DAY}{PART}(?! \d+[/.])", _weekday),
     (r"{BAREDAY}{PART}{THEN}", _weekday),
-    (r"(?:{WAY} |(?<=\bin\s)|(?<=\bsince\s)|early |late |mid-?){FULLMONTH}(?!,? \d| of)", _month),
+    (r"(?:{WAY} |{MONTH_AFTER}|early |late |mid-?){FULLMONTH}(?!,? \d| of)", _month),
+    (r"(?:(?<=\bto\s)|(?<=\bfor\s))(?!(?:april|may|june)\b){FULLMONTH}(?!,? \d| of)", _month),  # no names
     (r"{FULLMONTH}(?: of)? {WAY} (?P<of_year>year)", _month),
+    (r"(?:{DAY},? )?(?:the )?{D}(?:st|nd|rd|th)?(?: of)? {MONTH},?(?: of)? {WAY} (?P<of_year>year)", _day_of_year),
+    (r"(?:{DAY},? )?{MONTH}\.? (?:the )?{D}(?:st|nd|rd|th)?,?(?: of)? {WAY} (?P<of_year>year)", _day_of_year),
     (r"{WAY} (?P<season>spring|summer|fall|autumn|winter)(?! of\b)", _season),
     (r"(?:{DAY},? )?(?:the )?{D}(?:st|nd|rd|th)?(?: of)? {MONTH}{YEAR}", _month_day),
     (r"(?:{WAY} )?(?:{DAY},? )?{MONTH}\.? (?:the )?{D}(?:st|nd|rd|th)?{YEAR}", _month_day),
     (r"{FULLDAY},? the {D}(?:st|nd|rd|th)", _day_of_month),
-    (r"(?<=\bon\s)the {D}(?:st|nd|rd|th)(?=\s*(?:[.,;!?)]|$)|\sat\b)", _day_of_month),
+    (r"{DAY_AFTER}the {D}(?:st|nd|rd|th)(?=\s*(?:[.,;!?)]|$)|\sat\b)", _day_of_month),
 )
 
 

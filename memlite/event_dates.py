@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from memlite import calendar_days as calendar
 from memlite import dates, instants
-from memlite.date_words import language, languages_of
+from memlite.date_words import MOVED, language, languages_of
 from memlite.records import ResolvedDate
 
 
@@ -43,7 +43,6 @@ _PERIODS = (
 )
 _TO = r"\s*(?:[-–—]|\b(?:to|until|till|through|and)\b)\s*(?:the\s+)?"
 _FROM = r"(?i)\b(?:from|between)\s+(?:the\s+)?"
-_POSTPONED = r"(?i)\b(?:moved|postponed|rescheduled|changed|shifted|delayed|pushed|brought forward|put off)\b"
 _YEAR = r"\d{4}|\d[./-]\d\d?[./-]\d\d|年|년"  # no date but a relative one is without
 _LONGEST = 2000  # characters of a text that are looked at: a fact is a sentence
 _PARTS = {"early": 0, "mid": 1, "late": 2}
@@ -173,7 +172,7 @@ def _places(text: str, said: datetime, names: Iterable[str] = (), *, relative: b
             for start, end in taken
         )
     ]
-    return sorted([*places, *_joined(text, found, said)])
+    return sorted([*places, *_joined(text, found)])
 
 
 def _period(match: re.Match[str]) -> _Place | None:
@@ -191,34 +190,21 @@ def _period(match: re.Match[str]) -> _Place | None:
     return _Place(*match.span(), Event(f"{match['year']}-01-01", f"{match['end_year']}-12-31", "year"))
 
 
-def _joined(text: str, found: Sequence[_Place], said: datetime) -> list[_Place]:
+def _joined(text: str, found: Sequence[_Place]) -> list[_Place]:
     """The dates of a text, those from one to another as one; of what was moved from one to another that one counts."""
     joined: list[_Place] = []
     for place in found:
-        before = text[: place.start]
-        if joined and re.fullmatch(_TO, text[joined[-1].end : place.start]):
-            first = joined.pop()
-        elif opened := re.search(rf"{_FROM}(?P<first>[^.;:!?]{{1,20}}?){_TO}$", before):
-            first = _completed(opened["first"], text[place.start : place.end], opened.start("first"), said) or place
-        else:
+        if not (joined and re.fullmatch(_TO, text[joined[-1].end : place.start])):
             joined.append(place)
             continue
+        first = joined.pop()
         opening = re.search(rf"{_FROM}$|\A$", text[: first.start])
-        moved = opening and re.search(_POSTPONED, text[: opening.start()])
+        moved = opening and re.search(MOVED, text[: opening.start()])
         if first.event.first > place.event.last or moved or not opening:
-            joined += [place] if moved or first is place else [first, place]
+            joined += [place] if moved else [first, place]
         else:
             joined.append(_Place(first.start, place.end, _from_to(first.event, place.event)))
     return joined
-
-
-def _completed(first: str, last: str, start: int, said: datetime) -> _Place | None:
-    """The 3 of "from 3 to 7 July 2025", the 3 June of "from 3 June to 7 July 2025": with the end of the other date."""
-    words = last.split()
-    for skip in range(1, len(words)):
-        if event := _in_words(f"{first} {' '.join(words[skip:])}", said):
-            return _Place(start, start + len(first), event)
-    return None
 
 
 def columns(event: Event | None, text: str, observed: int, offset: int, zone: tzinfo | None) -> dict[str, Any]:

@@ -326,7 +326,8 @@ class ResolvedDate:
     """A relative date as it was said ("yesterday") and the local calendar days it means.
 
     start, end: ISO days, both included ("2025-05-11"). precision: day, week, weekend, month, season, year or
-    approximate (about that day, or in that third of a month or year).
+    approximate (about that day, or in that third of a month or year); from one day, month or year to another that of
+    both ends.
     """
 
     expression: str

@@ -299,6 +299,105 @@ def test_a_question_names_its_period_in_its_language(query: str, expected: tuple
     assert [(first.isoformat(), last.isoformat()) for first, last in spans(query, WEDNESDAY)] == [expected]
 
 
+AUGUST = "2025-08-03..2025-08-10"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Ich bin vom 3. bis 10. August in Rom.", f"3. bis 10. August = {AUGUST}"),
+        ("Ich bin zwischen dem 3. und 10. August weg.", f"dem 3. und 10. August = {AUGUST}"),
+        ("Wir waren vom 3. bis 10. April in Rom.", "3. bis 10. April = 2025-04-03..2025-04-10"),
+        (
+            "Ich bin von Montag bis Freitag in Berlin, wir können uns sehen.",
+            "Montag bis Freitag = 2025-05-19..2025-05-23",
+        ),
+        ("Von Juni bis August bin ich in Rom.", "Juni bis August = 2025-06-01..2025-08-31 month"),
+        ("Je suis à Rome du 3 au 10 août.", f"3 au 10 août = {AUGUST}"),
+        ("Je suis à Rome entre le 3 et le 10 août.", f"3 et le 10 août = {AUGUST}"),
+        ("Nous étions à Rome du 3 au 10 avril.", "3 au 10 avril = 2025-04-03..2025-04-10"),
+        ("Estoy en Roma del 3 al 10 de agosto.", f"3 al 10 de agosto = {AUGUST}"),
+        ("Estoy en Roma entre el 3 y el 10 de agosto.", f"3 y el 10 de agosto = {AUGUST}"),
+        ("Sono a Roma dal 3 al 10 agosto.", f"3 al 10 agosto = {AUGUST}"),
+        ("Sono a Roma dall'8 all'11 agosto.", "8 all'11 agosto = 2025-08-08..2025-08-11"),
+        ("Estou em Roma de 3 a 10 de agosto.", f"3 a 10 de agosto = {AUGUST}"),
+        ("Ik ben van 3 tot 10 augustus in Rome.", f"3 tot 10 augustus = {AUGUST}"),
+        ("Ik ben van 3 t/m 10 augustus in Rome.", f"3 t/m 10 augustus = {AUGUST}"),
+        ("我从8月3日到10日在罗马。", f"8月3日到10日 = {AUGUST}"),
+        ("8月3日から10日までローマにいます。", f"8月3日から10日 = {AUGUST}"),
+        ("8월 3일부터 8월 10일까지 로마에 있어요.", f"8월 3일부터 8월 10일 = {AUGUST}"),
+    ],
+)
+def test_a_range_is_one_date_in_its_language(text: str, expected: str) -> None:
+    assert days(text) == [expected]
+    assert [each.expression for each in resolve(text, WEDNESDAY)] == [expected.split(" = ")[0]]
+
+
+def test_a_range_with_a_year_is_found_and_not_resolved() -> None:
+    for text in ("Ich war vom 3. bis 10. August 2024 weg.", "Estuve de 3 a 10 de agosto de 2024 en Roma."):
+        assert spans(text, WEDNESDAY) == ((date(2024, 8, 3), date(2024, 8, 10)),)
+        assert resolve(text, WEDNESDAY) == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Ich arbeite von Montag bis Freitag.",
+        "Trabajo de lunes a viernes.",
+        "Je travaille de lundi à vendredi.",
+        "Ik werk van maandag tot vrijdag.",
+    ],
+)
+def test_what_is_so_every_week_is_no_range(text: str) -> None:
+    assert days(text) == []
+
+
+def test_no_range_is_made_of_hours_and_counts() -> None:
+    assert days("Nos vemos el 12 de junio a las 10.") == ["el 12 de junio = 2025-06-12"]
+    assert days("Ik ben weg op 1 juni van 5 tot 6.") == ["1 juni = 2025-06-01"]
+    assert days("今日から2日後に出発します。") == ["今日から2日後に = 2025-05-16"]
+    assert days("We open on 3 August until 10.") == ["3 August = 2025-08-03"]
+    assert days("I sent it on August 3 to 10 people.") == ["August 3 = 2024-08-03"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Die Abgabe wurde auf den 20. November verschoben.", "2025-11-20"),
+        ("Ich habe Karten für das Konzert im Oktober gekauft.", "2025-10-01"),
+        ("Ich bin zu einer Hochzeit im August eingeladen.", "2025-08-01"),
+        ("Ich habe mich für einen Lauf am Sonntag angemeldet.", "2025-05-18"),
+        ("Wir waren im Oktober in Rom.", "2024-10-01"),
+        ("La date limite a été reportée au 20 novembre.", "2025-11-20"),
+        ("J'ai acheté des billets pour le concert en octobre.", "2025-10-01"),
+        ("J'ai été invité à un mariage en août.", "2025-08-01"),
+        ("Nous avons commandé un canapé, il arrive jeudi.", "2025-05-15"),
+        ("La fecha se aplazó al 20 de noviembre.", "2025-11-20"),
+        ("Compré entradas para el concierto en octubre.", "2025-10-01"),
+        ("Me invitaron a una boda en agosto.", "2025-08-01"),
+        ("La scadenza è stata spostata al 20 novembre.", "2025-11-20"),
+        ("Ho comprato i biglietti per il concerto a ottobre.", "2025-10-01"),
+        ("O prazo foi adiado para 20 de novembro.", "2025-11-20"),
+        ("Comprei ingressos para o show em outubro.", "2025-10-01"),
+        ("De deadline werd naar 20 november verplaatst.", "2025-11-20"),
+        ("Ik heb kaartjes gekocht voor het concert in oktober.", "2025-10-01"),
+        ("截止日期推迟到11月20日了。", "2025-11-20"),
+        ("我买了10月音乐会的票。", "2025-10-01"),
+        ("締め切りは11月20日に延期されました。", "2025-11-20"),
+        ("10月のコンサートのチケットを買いました。", "2025-10-01"),
+        ("마감이 11월 20일로 연기됐어요.", "2025-11-20"),
+        ("10월 콘서트 티켓을 샀어요.", "2025-10-01"),
+    ],
+)
+def test_what_was_done_about_what_is_to_come_is_no_past(text: str, expected: str) -> None:
+    assert [each.start for each in resolve(text, WEDNESDAY)] == [expected]
+
+
+def test_a_day_without_a_month_is_of_the_month_named_before_it() -> None:
+    assert days("Voy el 12 de septiembre y vuelvo el día 19.")[1:] == ["día 19 = 2025-09-19"]
+    assert days("Am 12. September fliegen wir, zurück sind wir am 19.")[1:] == ["19. = 2025-09-19"]
+
+
 def test_about_a_day_is_shown_as_it_and_about_a_period_with_both_ends() -> None:
     assert [shown(each) for each in resolve("We met around May 5th.", WEDNESDAY)] == ["2025-05-05"]
     assert [shown(each) for each in resolve("Ende März war ich dort.", WEDNESDAY)] == ["2025-03-22/2025-03-31"]
@@ -328,6 +427,9 @@ class Dated:
         ("昨日アナはローマにいました。", ("2025-05-13", "2025-05-13", "day")),
         ("Ende März war Ana in Rom.", ("2025-03-22", "2025-03-31", "approximate")),
         ("Ana was in Rome around May 5th.", ("2025-05-05", "2025-05-05", "approximate")),
+        ("Ana was in Rome from 3 to 10 April.", ("2025-04-03", "2025-04-10", "day")),
+        ("Ana will be in Rome from June to August.", ("2025-06-01", "2025-08-31", "month")),
+        ("Ana ist vom 3. bis 10. August in Rom.", ("2025-08-03", "2025-08-10", "day")),
     ],
 )
 def test_a_fact_keeps_the_days_and_the_precision_of_its_date(text: str, expected: tuple[str, str, str]) -> None:

@@ -32,6 +32,12 @@ SAID = datetime(2025, 5, 14, 12, tzinfo=timezone.utc)  # a Wednesday
         ("Ana will be in Rome from 3 to 7 July 2025.", ("2025-07-03", "2025-07-07", "day")),
         ("Ana was in Rome from 3 June to 7 July 2024.", ("2024-06-03", "2024-07-07", "day")),
         ("Ana trained between May 2024 and June 2024.", ("2024-05-01", "2024-06-30", "month")),
+        ("Ana was away from August 3 to 10, 2024.", ("2024-08-03", "2024-08-10", "day")),
+        ("Ana was away between 3 and 10 August 2024.", ("2024-08-03", "2024-08-10", "day")),
+        ("Ana is away from 2025-08-03 to 2025-08-10.", ("2025-08-03", "2025-08-10", "day")),
+        ("Ana is in Porto from 2025-06 to 2025-08.", ("2025-06-01", "2025-08-31", "month")),
+        ("Ana ist vom 3. bis 10. August 2025 weg.", ("2025-08-03", "2025-08-10", "day")),
+        ("Ana ist vom 2025-08-03 bis 2025-08-10 weg.", ("2025-08-03", "2025-08-10", "day")),
         ("The exam was moved from 14 June 2025 to 21 June 2025.", ("2025-06-21", "2025-06-21", "day")),
         # of several the most exact one, the first of these
         ("In 2019 Ana met Ben, on 3 May 2020 they married.", ("2020-05-03", "2020-05-03", "day")),
@@ -54,6 +60,11 @@ def test_a_relative_date_counts_where_it_is_asked_for_and_sure() -> None:
     assert named("Ana flies next Friday.", SAID, relative=True) == Event("2025-05-23", "2025-05-23", "day")
     assert named("Ana moved in early May.", SAID, relative=True) == Event("2025-05-01", "2025-05-10", "approximate")
     assert named("Ana flies next Friday, 14 June 2026 it is.", SAID, relative=True) == named("14 June 2026", SAID)
+    august = Event("2025-08-03", "2025-08-10", "day")
+    assert named("Ana will be away from 3 to 10 August.", SAID, relative=True) == august
+    assert named("Ana ist vom 3. bis 10. August weg.", SAID, relative=True) == august
+    moved = named("The trip was moved from 1 October to 15 November.", SAID, relative=True)
+    assert moved == Event("2025-11-15", "2025-11-15", "day")
     assert named("Ana's favourite song is Yesterday.", SAID, ["Yesterday"], relative=True) is None
 
 

@@ -170,7 +170,8 @@ class Conversation:
                 return self._resolved(slot)
             return self._value(slot)
 
-        return SLOT.sub(value, text)
+        filled = SLOT.sub(value, text)
+        return filled if speaking is not None else dates.written_out(filled, ())  # no "until on 2025-05-11"
 
     def _resolved(self, slot: str) -> str:
         """A date slot in a fact. One that no message says is of a day long before."""
