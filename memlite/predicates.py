@@ -21,11 +21,13 @@ _ENDS = (
 )
 _DENIES = r"\b(?:not|never|no|none|without|cannot)\b|n['’]t\b"
 _NOW = r"\b(?:was|were|had|now|before)\b"
+_NEWS = r"\b(?:any ?more|again|back|actually|after all|new|from now|so far)\b"
 _IN_OTHER_LANGUAGES = (
     r"\b(?:nicht|kein\w*|mehr|bis|pas|plus|jamais|jusqu\w*|ya|nunca|hasta|non|mai|più|fino|não|mais|até|"
     r"niet|geen|meer|tot)\b"
 )
 _REASON = r"\b(?:because|since|as|given that) ([^,;]+)"
+_BEFORE_REASON = r"^(.+?),? (?:because|since|as|given that)\b"
 _FILLER = frozenset("a an the user my our his her their also still now currently already always really".split())
 
 # What somebody has only one of at a time; a fact with another predicate is of another slot.
@@ -76,6 +78,14 @@ def stands_beside(old: str, new: str, users: Collection[str] = ()) -> bool:
     return _says_again(old, new, users) or _adds(old, new) or _other_predicate(old, new) or _other_attribute(old, new)
 
 
+def tells_of_change(old: str, new: str) -> bool:
+    """Whether the new one says that something has changed, or both have a predicate that is known."""
+    changed = _turns(new) or _has(_NOW, new) or _has(_NEWS, new)
+    return changed or any(
+        _has(rf"\b(?:{verb})\b", old) and _has(rf"\b(?:{verb})\b", new) for verb in _PREDICATES.values()
+    )
+
+
 def _turns(text: str) -> bool:
     """Whether a text says of itself that something has changed, has ended or is not so."""
     return any(_has(pattern, text) for pattern in (_INSTEAD, _ENDS, _DENIES))
@@ -88,7 +98,8 @@ def _has(pattern: str, text: str) -> bool:
 def _says_again(old: str, new: str, users: Collection[str]) -> bool:
     """Whether the new one has the old one in it, word for word, and says nowhere that it is over.
 
-    What it says of other things stands before a reason: "Ana does not bake brownies, since Clara is allergic".
+    What it says of other things stands before a reason, or behind it: "Ana does not bake brownies, since Clara is
+    allergic", "Ana works hard, because it is not easy".
     """
     ignored = {part for name in users for part in fold(name).split()} | _FILLER
     before, after = (_spoken(text, ignored) for text in (old, new))
@@ -96,7 +107,7 @@ def _says_again(old: str, new: str, users: Collection[str]) -> bool:
         return True
     return any(
         before in _spoken(part, ignored) and not (_turns(part) or _has(_NOW, part) or _has(_IN_OTHER_LANGUAGES, part))
-        for part in (new, *re.findall(_REASON, new, re.IGNORECASE))
+        for part in (new, *re.findall(_REASON, new, re.IGNORECASE), *re.findall(_BEFORE_REASON, new, re.IGNORECASE))
     )
 
 

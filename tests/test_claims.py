@@ -271,3 +271,24 @@ def test_a_fact_whose_claim_is_not_believed_is_stored_beside_the_old_one(tmp_pat
         memory.add("Ana's sister Clara is no longer allergic to walnuts.", user_id="ana", observed_at="2025-03-03")
         assert allergy not in [fact.text for fact in memory.get_all(user_id="ana")]
         assert [event.action for event in memory.history(user_id="ana")].count("SUPERSEDE") == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (
+            "Ana has been working hard on Ben's online shop and teamed up with a local artist for some designs.",
+            "Ana is working on Ben's online shop, growing the customer base.",
+        ),
+        (
+            "Ben is putting work into Ben's bakery even with the obstacles.",
+            "Ben is putting work into Ben's bakery even with the obstacles, because it isn't a walk in the park.",
+        ),
+        (
+            "Ana launched an ad campaign for Ben's clothing store in hopes of growing the business and is excited.",
+            "Ben is still following Ben's passion for dance after a bumpy campaign for Ana's clothing store.",
+        ),
+    ],
+)
+def test_what_goes_on_replaces_nothing(old: str, new: str) -> None:
+    assert not claims.may_replace(old, new, date(2026, 6, 1), ["Ana", "Ben"], ["ana"])
