@@ -272,12 +272,6 @@ def having_words(db: apsw.Connection, expression: str, sql: str, bindings: Seque
     return [uid for (uid,) in rows]
 
 
-def sources(db: apsw.Connection, fact_id: int) -> list[int]:
-    """The row ids of the messages that a fact cites, hidden ones among them."""
-    rows = db.execute("SELECT message_id FROM sources WHERE fact_id = ? ORDER BY message_id", (fact_id,))
-    return [id_ for (id_,) in rows]
-
-
 def was_reworded(db: apsw.Connection, root_id: int, text: str, at: int) -> bool:
     """Whether a fact of a root said this until somebody gave it another text by hand, at `at` or later."""
     sql = f"""

@@ -81,9 +81,12 @@ def stands_beside(old: str, new: str, users: Collection[str] = ()) -> bool:
 def tells_of_change(old: str, new: str) -> bool:
     """Whether the new one says that something has changed, or both have a predicate that is known."""
     changed = _turns(new) or _has(_NOW, new) or _has(_NEWS, new)
-    return changed or any(
-        _has(rf"\b(?:{verb})\b", old) and _has(rf"\b(?:{verb})\b", new) for verb in _PREDICATES.values()
-    )
+    return changed or not _predicates(old).isdisjoint(_predicates(new))
+
+
+def _predicates(text: str) -> set[str]:
+    """The names of the known predicates that a text has."""
+    return {name for name, words in _PREDICATES.items() if _has(rf"\b(?:{words})\b", text)}
 
 
 def _turns(text: str) -> bool:
@@ -138,9 +141,7 @@ def _other_predicate(old: str, new: str) -> bool:
     # Who no longer works in Porto may live there.
     if _turns(re.sub(rf"(?:\b(?:no longer|not|never)|n['’]t) (?:{'|'.join(_PREDICATES.values())})\b", "", new)):
         return False
-    before, after = (
-        {name for name, words in _PREDICATES.items() if _has(rf"\b(?:{words})\b", text)} for text in (old, new)
-    )
+    before, after = _predicates(old), _predicates(new)
     return bool(before and after) and before.isdisjoint(after) and not (before | after).isdisjoint(_SINGLE)
 
 

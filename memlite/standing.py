@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import apsw
 
-from memlite import batches, facts, history
+from memlite import batches, facts, history, messages
 from memlite.history import Saying
 
 
@@ -25,7 +26,7 @@ def left_saying(db: apsw.Connection, fact_id: int, message_ids: Collection[int])
 
     What a caller remembered, or gave with one of these messages as its source, is said by no message of its own batch.
     """
-    cited = batches.of_messages(db, facts.sources(db, fact_id))
+    cited = batches.of_messages(db, messages.of_facts(db, json.dumps([fact_id])).get(fact_id, ()))
     saying = batches_saying(db, fact_id)
     emptied, by_itself = [], False
     for batch_id in saying:
