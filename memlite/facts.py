@@ -249,6 +249,8 @@ def with_texts(
 ) -> dict[str, tuple[int, str]]:
     """The same for those of many texts that a fact says."""
     digests = {text: digest(text) for text in texts}
+    if not digests:
+        return {}
     rows = db.execute(
         f"""
         SELECT f.hash, f.id, {_UID} FROM json_each(?) wanted CROSS JOIN facts f ON f.hash = wanted.value

@@ -137,12 +137,12 @@ class _Reader:
         text = piece[bullet.end() :] if bullet else piece
         if not text.strip() or (self._user_says and not bullet):
             return piece
-        if self._take(self._known([text]), text):
+        known = self._known([text] if self._user_says else [text, *_QUOTED.findall(text)])
+        if self._take(known, text):
             return ""
         if self._user_says:
             return piece
-        quoted = self._known(_QUOTED.findall(text))
-        left = _QUOTED.sub(lambda found: '""' if self._take(quoted, found[1]) else found[0], text)
+        left = _QUOTED.sub(lambda found: '""' if self._take(known, found[1]) else found[0], text)
         said = split(left)
         kept = self._without_sentences(said)
         return " ".join(kept) if kept != said else piece if left == text else left
@@ -188,7 +188,7 @@ class _Reader:
         spans = [(a, b) for a in starts[:_MOST_ENDS] for b in reversed(ends) if _may_be_fact(sentence[a:b])]
         known = self._known(sentence[a:b] for a, b in spans)
         last = 0
-        for start, end in spans:
+        for start, end in spans if known else ():
             led = start >= last and (start in opened or start in _led_to(sentence, last))
             if led and self._take(known, sentence[start:end]):
                 day = re.compile(_DAY).match(sentence, end)
