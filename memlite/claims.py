@@ -22,6 +22,7 @@ _TALKS = (
     r"(?:(?:has|had|also|then) )*(?:recommend|suggest|advis|propos|offer|promis|remind|explain|warn|tells|told|says|"
     r"said|notes|noted)"
 )
+_SHORT = 6  # words of weight of a fact that says one thing
 _OPENING = r"^(?:As|Because|Since|Given|Knowing|On|In|At|After|When|For)\b[^,]*, "
 
 
@@ -29,7 +30,8 @@ def may_replace(old: str, new: str, day: date, speakers: Sequence[str] = (), use
     """Whether a claim that `new` replaces `old` is believable; day: on which the new one was said.
 
     One of them mentions whom the other is about. They share words, three tenths of the old one's at least, the
-    speakers' names apart, and four where nothing in them tells of a change. What was over by that day has happened,
+    speakers' names apart, four where nothing in them tells of a change, and half where the old one is long: it says
+    several things, and the new one would take them all away. What was over by that day has happened,
     whatever comes after it, unless it is corrected. And one denial does not end another. What an assistant did is no
     news of others. And the new one must not be of another slot, add to the old one or say it again
     (`predicates.stands_beside`). users: names of who is "the user".
@@ -42,8 +44,8 @@ def may_replace(old: str, new: str, day: date, speakers: Sequence[str] = (), use
         return False
     names = worth.stems(" ".join(speakers))
     before = worth.stems(old) - names
-    shared = 10 * len(worth.stems(new) & before)
-    if shared < 3 * len(before) or (shared < 4 * len(before) and not predicates.tells_of_change(old, new)):
+    asked = 5 if len(before) > _SHORT else 3 if predicates.tells_of_change(old, new) else 4  # tenths
+    if 10 * len(worth.stems(new) & before) < asked * len(before):
         return False
     if _others(old, new, speakers, users) or not subjects.same(old, new, users) or _another_denial(old, new):
         return False

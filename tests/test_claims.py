@@ -288,6 +288,15 @@ def test_a_fact_whose_claim_is_not_believed_is_stored_beside_the_old_one(tmp_pat
             "Ana launched an ad campaign for Ben's clothing store in hopes of growing the business and is excited.",
             "Ben is still following Ben's passion for dance after a bumpy campaign for Ana's clothing store.",
         ),
+        # What says several things is not taken away by what changes one of them.
+        (
+            "Ben loves modern dance, but is going to open a dance school with Ana, which is expressive and powerful.",
+            "Ben lost the dance school because of losing Ben's job, and the dance school gave Ben the push to do it.",
+        ),
+        (
+            "Ana's online clothing store has been a roller coaster, and starting a business takes courage.",
+            "Ana got new online clothing store offers and promotions, and is not giving up.",
+        ),
     ],
 )
 def test_what_goes_on_replaces_nothing(old: str, new: str) -> None:
