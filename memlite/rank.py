@@ -37,9 +37,6 @@ HALVINGS = 5
 _AGE = {"age": -HALVINGS * math.log(2.0)}
 # Where past facts are searched as well, what has replaced one is at least as likely what is looked for (see `lift`).
 _INSTEAD = {"instead": 120.0}
-# What it says for a message that a fact which a model extracted matches better than it does; of a fact that was given
-# the whole match counts. The weights are fitted on given facts, which stand where people saw something worth knowing.
-EXTRACTED = 0.5
 _NO_PARTS = ("bias", "floor", "cut")
 
 
@@ -167,8 +164,12 @@ def entity_weight(facts: int, *, in_part: bool = False) -> float:
 
 
 def extracted(match: float, of_message: float) -> float:
-    """What the match of an extracted fact adds to that of its message."""
-    return EXTRACTED * max(0.0, match - of_message)
+    """What the match of an extracted fact says for its message: by how much it is the better one.
+
+    Of a fact that was given the whole match counts. The weights are fitted on given facts, which stand where people saw
+    something worth knowing; a model writes one of every second message.
+    """
+    return max(0.0, match - of_message)
 
 
 def match(signals: Signals) -> float:
