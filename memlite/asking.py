@@ -13,7 +13,7 @@ from memlite.chat import Answer, ChatModel
 from memlite.date_words import is_foreign
 from memlite.errors import ExtractionError
 from memlite.forms import Form
-from memlite.long_input import split
+from memlite.long_input import by_topic, split
 from memlite.prompt import EXAMPLES, PROMPT_VERSION, label, render
 from memlite.records import ExtractedFact, Extraction, ExtractionRequest, NamedEntity, ResolvedDate, Skipped, Turn
 
@@ -113,15 +113,19 @@ class Compact:
         self.greedy_first = greedy_first
 
     def parts(self, chat: ChatModel, request: ExtractionRequest) -> list[ExtractionRequest]:
-        """One message a part: shown two, a small model makes one fact of what two people said."""
+        """A part for each message, and for each topic of a long one: shown two, a small model makes one fact of what two
+        people said, and of six facts in one message it writes three.
+        """
         room = min(compact.LONGEST_PROMPT, chat.n_ctx - compact.LONGEST_ANSWER)
         parts: list[ExtractionRequest] = []
         before = list(request.window)
         for number, turn in enumerate(request.messages):
             window = _recent(before, request.earlier + number)
             if turn.text.strip() and not worth.acknowledges(turn):
-                part = replace(request, messages=(turn,), window=window, known=compact.shown(turn, request))
-                parts += split(part, room, lambda part: len(self._prompt(chat, part)), 1)
+                for piece in by_topic(turn, compact.LONGEST_MESSAGE):
+                    part = replace(request, messages=(piece,), window=window, known=compact.shown(piece, request))
+                    parts += split(part, room, lambda part: len(self._prompt(chat, part)), 1)
+                    window = (*window, replace(piece, number=0))[-compact.MOST_EARLIER :]
             before.append(replace(turn, number=0))
         return parts
 

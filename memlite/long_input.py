@@ -1,7 +1,10 @@
-"""A conversation too long for one call, in parts: cut between messages, where the topic changes if it does."""
+"""What is too long for one call, in parts: a conversation between messages, a message between sentences, and both where
+the topic changes, if it does.
+"""
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -9,6 +12,8 @@ from dataclasses import replace
 from memlite import ground
 from memlite.errors import ModelError
 from memlite.records import ExtractionRequest, Turn
+
+_SENTENCE_END = r"[.!?。！？…]['\")\]]*\s+|\n+|[。！？]"
 
 
 def split(
@@ -39,6 +44,27 @@ def split(
         before += [replace(turn, number=0) for turn in turns[:fitting]]
         del turns[:fitting]
     return parts
+
+
+def by_topic(turn: Turn, most: int) -> list[Turn]:
+    """The turn in pieces of whole sentences, of at most `most` characters where none is longer.
+
+    It is cut where the sentences beside each other share the fewest words, the nearest to its middle; no piece is less
+    than a quarter of what was cut.
+    """
+    text = turn.text
+    ends = [0, *(found.end() for found in re.finditer(_SENTENCE_END, text)), len(text)]
+    words = [set(ground.content_words(text[start:end])) for start, end in itertools.pairwise(ends)]
+    cuts = [at for at in range(1, len(words)) if len(text) <= 4 * ends[at] <= 3 * len(text)]
+    if len(text) <= most or not cuts:
+        return [turn]
+
+    def shared(at: int) -> tuple[float, int]:
+        before, after = words[at - 1], words[at]
+        return len(before & after) / max(1, min(len(before), len(after))), abs(2 * ends[at] - len(text))
+
+    cut = ends[min(cuts, key=shared)]
+    return [piece for half in (text[:cut], text[cut:]) for piece in by_topic(_piece(turn, half), most)]
 
 
 def _topic_end(turns: Sequence[Turn], most: int) -> int:
@@ -85,7 +111,7 @@ def _halves(turn: Turn, room: int, without: int) -> list[Turn]:
             f"the prompt takes {without} tokens without any message and {room} fit: give the extractor a larger n_ctx"
         )
     middle = len(text) // 2
-    ends = [found.end() for found in re.finditer(r"[.!?。！？…]['\")\]]*\s+|\n+|[。！？]", text)]
+    ends = [found.end() for found in re.finditer(_SENTENCE_END, text)]
     words = [found.end() for found in re.finditer(r"\s+", text)]
     for borders in (ends, words):
         near = [border for border in borders if len(text) // 4 <= border <= len(text) - len(text) // 4]

@@ -34,6 +34,9 @@ BY_HAND = {"entity": 0.5, "exact": 4.0, "assistant": math.log(0.5)}
 # recency in Park et al., Generative Agents (2023, arXiv 2304.03442), 4.1. But no more often than this: an exact
 # identifier weighs more than any age, and what is old is found where nothing newer says it.
 HALVINGS = 5
+# A fact stands for its message only where its text matches at least so much as that of the message does: of a message
+# that says three things the fact about the first is no answer to a question about the last.
+STANDING = 0.5
 _AGE = {"age": -HALVINGS * math.log(2.0)}
 # Where past facts are searched as well, what has replaced one is at least as likely what is looked for (see `lift`).
 _INSTEAD = {"instead": 120.0}
@@ -175,6 +178,11 @@ def extracted(match: float, of_message: float) -> float:
 def match(signals: Signals) -> float:
     """How well the text alone matches, in [0, 2]: what a session and a fact are judged by."""
     return signals.semantic + signals.keyword
+
+
+def stands(fact: Signals, message: Signals) -> bool:
+    """Whether a fact says what is asked for about as well as the message that it was learnt from."""
+    return match(fact) >= STANDING * match(message)
 
 
 def evidence(signals: Signals, *, vectors: bool) -> float:

@@ -190,8 +190,8 @@ class Explain:
 class Hit:
     """A fact or message that a search returned. `sources` are the messages a fact was learnt from, oldest first: the
     last one says it, an earlier one what is asked there or who is meant. They are for people who ask where it comes
-    from; `quote` is the one of them to show to a model: the last of which nothing was put away, None where there is
-    none. `replaced` are the past facts in whose place it stands, the last one first.
+    from; `quote` is the one of them to show to a model: of those of which nothing was put away the one that matches the
+    query best, None where there is none. `replaced` are the past facts in whose place it stands, the last one first.
     """
 
     kind: str
@@ -260,6 +260,7 @@ Verdict = Literal[
     "filtered",
     "not nominated",
     "shown by a fact",
+    "shown by a message",
     "twin",
     "past the limit",
     "below the floor",

@@ -202,7 +202,7 @@ def candidates(
     """What every lane nominates, with all signals.
 
     A fact that says best what its message says stands for that message, and has its signals: where the message is the
-    query, the fact scores 1 as well.
+    query, the fact scores 1 as well. Not where it says something else (`rank.stands`).
     """
     hashes: dict[vectors.Kind, dict[int, str]] = {"fact": {}, "message": {}}
     same = _same(db, asked, MESSAGES)
@@ -229,6 +229,8 @@ def candidates(
             signals.fact_keyword = rank.extracted(fact.keyword, signals.keyword)
         signals.entity, signals.exact = max(signals.entity, fact.entity), max(signals.exact, fact.exact)
         signals.when = max(signals.when, fact.when)
+        if not rank.stands(fact, signals):
+            continue
         stands = replace(
             signals,
             terms=signals.terms | fact.terms,
@@ -639,6 +641,7 @@ def _hits(db: apsw.Connection, asked: Asked, found: Ranking, explain: bool) -> l
             sources = sorted({id_ for twin in twins[r.kind, r.id] for id_ in source_ids.get(twin, ())})
         else:
             record, sources = message_records[r.id], ()
+        spoken = [id_ for id_ in sources if id_ in quotable]
         hits.append(
             Hit(
                 kind=r.kind,
@@ -649,7 +652,7 @@ def _hits(db: apsw.Connection, asked: Asked, found: Ranking, explain: bool) -> l
                 sources=tuple(message_records[id_] for id_ in sources),
                 explain=explained(asked, r, record, found) if explain else None,
                 replaced=tuple(replaced[id_] for id_ in older),
-                quote=next((message_records[id_] for id_ in reversed(sources) if id_ in quotable), None),
+                quote=message_records[max(spoken, key=lambda id_: (rank.match(quotable[id_]), id_))] if spoken else None,
             )
         )
     return hits
@@ -684,7 +687,8 @@ def _replaced_then(
 def choose(
     ranked: list[Ranked], nominated: Candidates, limit: int
 ) -> tuple[list[Ranked], dict[tuple[str, int], list[int]]]:
-    """The first `limit` candidates, equal texts counted once, without messages that a chosen fact cites.
+    """The first `limit` candidates, equal texts counted once: no message that a better fact cites, and no fact whose
+    messages have all come before it.
 
     Returns them and, for each, the row ids of all candidates it stands for.
     """
@@ -698,16 +702,24 @@ def choose(
             first[key] = r
             best.append(r)
         twins.setdefault((r.kind, first[key].id), []).append(r.id)
+    chosen: list[Ranked] = []
     cited: set[int] = set()
-    while True:
-        chosen = [r for r in best if r.kind == "fact" or r.id not in cited][:limit]
-        now_cited = {
-            id_ for r in chosen if r.kind == "fact" for twin in twins[r.kind, r.id] for id_ in source_ids.get(twin, ())
-        }
-        # Each round only adds: a dropped message makes room for what came after it.
-        if now_cited <= cited:
-            return chosen, twins
-        cited |= now_cited
+    told: set[int] = set()
+    for r in best:
+        ids = twins[r.kind, r.id]
+        if r.kind == "fact":
+            ids = [id_ for twin in ids for id_ in source_ids.get(twin, ())]
+            if ids and told.issuperset(ids):
+                continue
+            cited.update(ids)
+        elif r.id in cited:
+            continue
+        else:
+            told.update(ids)
+        chosen.append(r)
+        if len(chosen) == limit:
+            break
+    return chosen, twins
 
 
 def _hashes(db: apsw.Connection, lane: Lane, ids: list[int]) -> dict[int, str]:

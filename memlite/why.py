@@ -238,6 +238,10 @@ def _placed(db: apsw.Connection, asked: Asked, ranking: Ranking, target: Target,
         return Cause("returned", f"it came back as {hit}{beside if left_out else ''}")
     ordered, _ = search.choose(ranking.ranked, ranking.nominated, len(ranking.ranked))
     at = _position(ordered, kind, first)
+    if at is None and kind == "fact":
+        uid = _uid(db, next(r for r in ordered if r.id in ranking.nominated.sources[first] and r.kind == "message"))
+        reason = f"the message {uid}, from which it was learnt, says more of what was asked and came back for it"
+        return Cause("shown by a message", f"{reason}; include facts alone to see it itself", uid)
     if at is None:
         later = "with a larger limit a fact learnt from it comes for it; include messages alone to see it itself"
         return Cause("past the limit", f"the limit was {given.limit}; {later}")

@@ -25,7 +25,7 @@ from memlite.chat import ChatModel
 from memlite.dates import resolve
 from memlite.errors import ExtractionError, InvalidInputError, ModelError, ModelMissingError
 from memlite.extract import GGUFExtractor, open_extractor
-from memlite.long_input import split
+from memlite.long_input import by_topic, split
 from memlite.prompt import render, with_dates
 from memlite.records import (
     ExtractedFact,
@@ -414,6 +414,34 @@ def test_a_long_message_without_spaces_is_split_too() -> None:
     text = "数" * 5000
     parts = split(request(text), 900, lambda part: len(render(part)[1]), 16)
     assert "".join(t.text for part in parts for t in part.messages) == text
+
+
+PIANO = "My piano came on Friday. The piano is from Leipzig. The old piano went to Ben."
+ROME = "We fly to Rome in May. The flight to Rome is with Ryanair."
+
+
+@pytest.mark.parametrize(
+    ("text", "most", "pieces"),
+    [
+        pytest.param(f"{PIANO} {ROME}", 1000, [f"{PIANO} {ROME}"], id="short"),
+        pytest.param(f"{PIANO} {ROME}", 100, [f"{PIANO} ", ROME], id="where the topic changes"),
+        pytest.param(f"{ROME}\n{PIANO}", 100, [f"{ROME}\n", PIANO], id="the other way round"),
+        pytest.param("数を数える。" * 4, 12, ["数を数える。" * 2] * 2, id="no spaces"),
+        pytest.param("one long sentence " * 20, 100, ["one long sentence " * 20], id="no sentence ends"),
+    ],
+)
+def test_a_message_is_cut_between_sentences(text: str, most: int, pieces: list[str]) -> None:
+    assert [piece.text for piece in by_topic(turn(1, text), most)] == pieces
+
+
+def test_a_trained_adapter_is_asked_of_a_long_message_topic_by_topic(model: GGUFExtractor) -> None:
+    said = replace(turn(1, f"{PIANO * 3} {ROME * 3}", "Anna"), dates=resolve(ROME, datetime(2025, 5, 12)))
+    chat_model, _ = model._load()
+    parts = asking.Compact(greedy_first=True).parts(chat_model, replace(TALK, messages=(said,)))
+    assert "".join(part.messages[0].text for part in parts) == said.text
+    assert all(len(part.messages[0].text) <= compact.LONGEST_MESSAGE for part in parts)
+    assert {(part.messages[0].number, part.messages[0].speaker) for part in parts} == {(1, "Anna")}
+    assert parts[1].window[-1].text == parts[0].messages[0].text
 
 
 def test_the_oldest_window_and_the_last_known_facts_go_first() -> None:

@@ -278,12 +278,12 @@ def test_a_message_of_a_line_is_known_as_well(learning: Memory) -> None:
 def test_the_own_words_of_a_message_are_known_as_well(learning: Memory) -> None:
     remembered(learning)
     learning.remember(
-        {"text": "Ana has a gate.", "source": told(learning, "user", f"{LINE}\nMy gate squeaks.").messages[0]},
+        {"text": "Ana has a squeaking gate.", "source": told(learning, "user", f"{LINE}\nMy gate squeaks.").messages[0]},
         user_id="ana",
         observed_at="2024-01-01",
     )
     text = learning.context("Does a gate squeak?", user_id="ana", floor=0).text
-    assert "- Ana has a gate. (2024-01-01) [user: My gate squeaks.]" in text.splitlines()
+    assert "- Ana has a squeaking gate. (2024-01-01) [user: My gate squeaks.]" in text.splitlines()
     assert learning.get(told(learning, "user", text).messages[0]).text == ""
 
 
