@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import bisect
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
 from memlite.prompt import one_line
 from memlite.records import Fact, Hit, Message
-from memlite.words import STOP_WORDS
+from memlite.words import STOP_WORDS, beside, fold
 
 MOST_HITS = 50  # more would not fit into a prompt
 LONGEST_QUOTE = 240  # characters of a source that are quoted behind its fact
+CUT = "…"  # what stands for what is left out of a text
+_EXCERPTS = (960, LONGEST_QUOTE)  # characters of a message that does not fit whole
+_MOST_READ, _MOST_STARTS = 100_000, 400  # characters, and places at which an excerpt may begin
 # What a line may begin with in another's hands: bullets, numbers, quotation marks of mail.
 BULLET = r"(?:[>|*•·\-–—]+|\d{1,2}[.)])[>\s*•·\-–—]*"
 _BEGINS = re.compile(rf"(?:^|(?<=\s)){BULLET}(?=\S)")
@@ -39,6 +43,8 @@ _COSTS: dict[str, tuple[str, float]] = {
 # A string, not a compiled pattern: compiling it takes 3 ms, and re keeps what it compiled.
 _PIECES = "|".join(f"(?P<{kind}>{pattern})" for kind, (pattern, _) in _COSTS.items())
 _WORD = re.compile(r"[^\W\d_]+")
+_STEM = 5  # letters by which two forms of a word are one
+_SENTENCE_END = r"[.!?。！？…]['\")\]]*\s+|[。！？]"
 # Stop words that are no words of other languages in Latin letters.
 _ENGLISH = {word for word in STOP_WORDS if len(word) > 2} - {"all", "her", "once", "over", "per", "was"}
 _ENGLISH |= {"it", "my", "to"}
@@ -72,19 +78,21 @@ def _cost(piece: str, kind: str, english: bool) -> int:
     return math.ceil(len(piece) * rate)
 
 
-def pack(hits: Iterable[Hit], room: int, *, replaced: bool = True) -> tuple[list[str], list[Hit]]:
-    """The lines of the best hits that fit into `room` tokens, and those hits. A hit too long is left out, the next
-    tried. What they replaced and sources follow in a second round, so that neither takes the place of a fact.
+def pack(hits: Iterable[Hit], room: int, query: str, *, replaced: bool = True) -> tuple[list[str], list[Hit]]:
+    """The lines of the best hits that fit into `room` tokens, and those hits. Of a message too long the part with the
+    words of the query is shown; what does not fit so is left out, the next tried. What they replaced and sources follow
+    in a second round, so that neither takes the place of a fact.
     """
     lines: list[str] = []
     shown: list[Hit] = []
     left = room
     for hit in hits:
-        made = _line(hit)
-        if len(made) <= _LONGEST_TOKEN * left and (cost := tokens(made) + 1) <= left:
-            lines.append(made)
-            shown.append(hit)
-            left -= cost
+        for made in _lines(hit, query):
+            if len(made) <= _LONGEST_TOKEN * left and (cost := tokens(made) + 1) <= left:
+                lines.append(made)
+                shown.append(hit)
+                left -= cost
+                break
     told = {hit.id for hit in shown}
     for at, hit in enumerate(shown):
         past = hit.replaced[0] if replaced and hit.replaced else None
@@ -92,7 +100,7 @@ def pack(hits: Iterable[Hit], room: int, *, replaced: bool = True) -> tuple[list
         if before and (cost := tokens(lines[at][:-1] + before + ")") - tokens(lines[at])) <= left:
             lines[at] = f"{lines[at][:-1]}{before})"
             left -= cost
-        quoted = _quotation(hit.quote) if hit.quote else ""
+        quoted = _quotation(hit.quote, query) if hit.quote else ""
         if quoted and (cost := tokens(lines[at] + quoted) - tokens(lines[at])) <= left:
             lines[at] += quoted
             left -= cost
@@ -122,7 +130,7 @@ def recalled(line: str) -> list[Recalled]:
 def _reading(line: str, start: int, first: int, end: re.Match[str]) -> Recalled:
     behind = line[end.end() :]
     is_quotation = behind.startswith(" [") and behind.endswith("]")
-    quoted = "" if not is_quotation or behind.endswith("…]") else behind[2:-1]
+    quoted = behind[2:-1] if is_quotation else ""
     return Recalled(
         start,
         len(line) if is_quotation else end.end(),
@@ -132,8 +140,13 @@ def _reading(line: str, start: int, first: int, end: re.Match[str]) -> Recalled:
     )
 
 
-def _line(hit: Hit) -> str:
-    return f"- {one_line(_said(hit.record) if isinstance(hit.record, Message) else hit.text)} ({_day(hit.record)})"
+def _lines(hit: Hit, query: str) -> Iterator[str]:
+    """The line of a hit, and of a message the shorter ones that may fit in its place."""
+    day = _day(hit.record)
+    yield f"- {one_line(_said(hit.record) if isinstance(hit.record, Message) else hit.text)} ({day})"
+    if isinstance(hit.record, Message):
+        for most in _EXCERPTS:
+            yield f"- {_part(hit.record, query, most)} ({day})"
 
 
 def _day(record: Fact | Message) -> str:
@@ -154,6 +167,38 @@ def _said(message: Message) -> str:
     return f"{message.name or message.role}: {message.text}"
 
 
-def _quotation(message: Message) -> str:
-    said = one_line(_said(message))
-    return f" [{said if len(said) <= LONGEST_QUOTE else said[:LONGEST_QUOTE] + '…'}]"
+def _quotation(message: Message, query: str) -> str:
+    return f" [{_part(message, query, LONGEST_QUOTE)}]"
+
+
+def _part(message: Message, query: str, most: int) -> str:
+    """Who says what of a message, at most so many characters of it."""
+    return f"{message.name or message.role}: {excerpt(one_line(message.text), query, most)}"
+
+
+def excerpt(text: str, query: str, most: int) -> str:
+    """A text of one line, or of a longer one the part, at most so many characters, with the most words of a query.
+
+    It is the first such part, from the beginning of a sentence if that has as many; CUT stands where something is left
+    out.
+    """
+    if len(text) <= most:
+        return text
+    read = text[:_MOST_READ].casefold()
+    stems = {fold(word)[:_STEM] for word in re.findall(r"\w+", query) if word.casefold() not in STOP_WORDS}
+    stems |= {piece for piece in beside(query).casefold().split() if len(piece) == 2}
+    places = sorted((found.start(), stem) for stem in stems if stem for found in re.finditer(re.escape(stem), read))
+    places = places[:_MOST_STARTS]
+    sentences = [0, *(found.end() for found in re.finditer(_SENTENCE_END, text[:_MOST_READ]))]
+    near = [sentences[bisect.bisect(sentences, at) - 1] for at, _ in places]
+    words = [text.rfind(" ", 0, max(0, at - most // 3)) + 1 for at, _ in places]
+
+    def said(start: int) -> tuple[int, bool]:
+        return len({stem for at, stem in places if start <= at <= start + most - _STEM}), start in near
+
+    start = max(dict.fromkeys([0, *near, *words]), key=said)
+    end = start + most
+    if end < len(text):
+        ends = [found for found in sentences if start + most // 2 < found <= end]
+        end = ends[-1] if ends else max(text.rfind(" ", start + 1, end), 0) or end
+    return f"{CUT + ' ' if start else ''}{text[start:end].strip()}{CUT if end < len(text) else ''}"

@@ -169,11 +169,6 @@ def absolute(text: str) -> tuple[list[tuple[str, PartialDate]], str]:
     return found, text
 
 
-def spans(text: str, now: datetime) -> tuple[tuple[date, date], ...]:
-    """The first and last days of all periods that a question names: "last summer", "in May 2023", "2023-05-11"."""
-    return tuple((found.first, found.last) for found in find(text, now))
-
-
 def shown(found: ResolvedDate) -> str:
     """A resolved date, as exact as it is: "2025-05-11", "week of 2025-05-05", "2025-05", "summer 2025", "2025"; of a
     range both ends: "2025-08-03 to 2025-08-10", "2025-06 to 2025-08".

@@ -210,6 +210,11 @@ def of_facts(db: apsw.Connection, ids: str) -> dict[int, tuple[NamedEntity, ...]
     return {id_: tuple(names) for id_, names in found.items()}
 
 
+def of_fact(db: apsw.Connection, fact_id: int) -> set[int]:
+    """The row ids of the entities that a fact mentions."""
+    return {id_ for (id_,) in db.execute("SELECT entity_id FROM mentions WHERE fact_id = ?", (fact_id,))}
+
+
 def root_of(db: apsw.Connection, entity_id: int) -> int:
     """The row id of the root that an entity belongs to."""
     id_: int = db.execute("SELECT root_id FROM entities WHERE id = ?", (entity_id,)).get

@@ -752,6 +752,15 @@ def fetch(
     return {id_: found[id_] for id_ in wanted if id_ in found}
 
 
+def past(db: apsw.Connection, ids: Iterable[int]) -> list[int]:
+    """Those of the facts that no longer count."""
+    rows = db.execute(
+        f"SELECT f.id FROM facts f WHERE f.id IN (SELECT value FROM json_each(?)) AND NOT {CURRENT}",
+        (json.dumps(list(ids)),),
+    )
+    return [id_ for (id_,) in rows]
+
+
 def extracted(db: apsw.Connection, ids: Iterable[int]) -> set[int]:
     """Those of the facts that a model wrote."""
     rows = db.execute(

@@ -68,6 +68,7 @@ from memlite.records import (
     Fact,
     Finding,
     Fixed,
+    FoundDate,
     Hits,
     Matching,
     Message,
@@ -88,7 +89,7 @@ from memlite.records import (
 )
 from memlite.search import Asked
 from memlite.semantic import Semantic
-from memlite.words import digest, fold, read_query
+from memlite.words import Query, digest, fold, read_query
 
 if TYPE_CHECKING:
     from memlite import embed, extract
@@ -845,7 +846,7 @@ class Memory:
             query, scope, filters, tuple(search.LANES), context.MOST_HITS, precise=least != 0, half_life=half_life
         )
         least = hits.floor if least is None else least
-        lines, shown = context.pack(hits if hits.evidence >= least else (), room, replaced=replaced)
+        lines, shown = context.pack(hits if hits.evidence >= least else (), room, query, replaced=replaced)
         text = "\n".join(lines)
         return Context(text, tuple(shown), context.tokens(text), hits.evidence, least, hits.notes)
 
@@ -929,6 +930,11 @@ class Memory:
                     "all vectors were made anew or rolled back while the query was embedded; ask again."
                 )
             asks_for_past = former.asked_for(read.text[:2000])
+            now = instants.now()
+            today = instants.local(now).astimezone(self._zone)
+            named = dates.find(read.text[:2000], today)
+            last = max((each.last for each in named), default=today.date())
+            free = past is None and as_of is None and known_at is None
             yield (
                 db,
                 Asked(
@@ -939,13 +945,15 @@ class Memory:
                     entity_reach=entity_reach,
                     filter_sql=sql,
                     filter_bindings=bindings,
-                    now=instants.now(),
+                    now=now,
                     as_of=then[0] if then else None,
                     known_at=known[0] if known else None,
                     half_life=fading,
                     past=asks_for_past if past is None else past,
                     current_first=bool(past) and not asks_for_past,
-                    periods=dates.spans(read.text[:2000], instants.local(instants.now()).astimezone(self._zone)),
+                    periods=tuple((each.first, each.last) for each in named),
+                    dated=_only_dates(wide, read.text, named),
+                    then=instants.read(last, self._zone, "then")[0] if free and last < today.date() else None,
                     zone=self._zone,
                 ),
             )
@@ -1330,6 +1338,15 @@ def default_path() -> Path:
 def _ends(query: str) -> str:
     """What of a query models read, for they take a tenth of a second for every 256 tokens: of a long one both ends."""
     return query if len(query) <= 2 * _END else f"{query[:_END]}\n{query[-_END:]}"
+
+
+def _only_dates(query: Query, text: str, named: Sequence[FoundDate]) -> int:
+    """A bit for each term of a query that stands only in the dates that its text names."""
+    if not named:
+        return 0
+    ends = [0, *(place for each in named for place in (each.start, each.end)), len(text)]
+    others = read_query(" ; ".join(text[start:end] for start, end in zip(ends[::2], ends[1::2]))).terms
+    return sum(1 << at for at, term in enumerate(query.terms) if term not in others)
 
 
 def _is_off(extractor: extract.Choice) -> bool:

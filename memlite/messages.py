@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -13,9 +13,10 @@ import apsw
 from memlite import instants
 from memlite.records import Message, Scope
 from memlite.schema import HEARD
-from memlite.words import beside, digest, fold
+from memlite.words import beside, digest, fold, match_expression, quote
 
 SESSION_GAP = 6 * 3600 * 1000  # milliseconds of silence after which another session begins
+_PHRASE = 200  # characters of words side by side by which the index is asked for them
 WINDOW = 10  # messages of the exact scope shown to the extractor before the new ones
 
 # Neither hidden nor without a word of its own: what memlite itself had recalled brings back nothing.
@@ -122,6 +123,24 @@ def with_text(db: apsw.Connection, sql: str, bindings: Sequence[object], speaker
         (digest(text), speaker, *bindings),
     ).get
     return uid
+
+
+def with_words(
+    db: apsw.Connection, sql: str, bindings: Sequence[object], speaker: str, said: str
+) -> Iterator[tuple[str, str]]:
+    """The visible messages of a scope in which this speaker says these words side by side: (id, text)."""
+    phrase = said if len(said) <= _PHRASE else said[:_PHRASE].rpartition(" ")[0]
+    phrase = phrase.replace("\x00", " ").encode("utf-8", "replace").decode()
+    if not any(ch.isalnum() for ch in phrase):
+        return
+    yield from db.execute(
+        f"""
+        SELECT m.uid, coalesce(m.own, m.content) FROM message_words
+        CROSS JOIN messages m ON m.id = message_words.rowid JOIN scopes s ON s.id = m.scope_id
+        WHERE message_words MATCH ? AND ? IN (m.name, m.role) AND {sql}
+        """,
+        (match_expression((quote(phrase),), ""), speaker, *bindings),
+    )
 
 
 def recall(db: apsw.Connection, message_id: int, fact_ids: Iterable[int]) -> None:

@@ -10,7 +10,7 @@ import functools
 import math
 import operator
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from memlite import weights
 
@@ -82,6 +82,7 @@ class Signals:
     semantic: float = 0.0
     terms: int = 0  # a bit for each query term in the text
     keyword: float = 0.0
+    around_terms: int = 0
     near: float = 0.0
     around: float = 0.0
     words: float = 0.0
@@ -108,14 +109,15 @@ class Terms:
     idf: tuple[float, ...]
     rows: dict[int, int] = field(default_factory=dict)  # row id: a bit for each term in it
     common: tuple[int, ...] = ()  # terms of which `rows` knows only the rows that were looked up
-    shares: dict[int, float] = field(default_factory=dict)  # what `share` has computed
+    shares: dict[tuple[int, int], float] = field(default_factory=dict)  # what `share` has computed
 
-    def share(self, held: int) -> float:
-        """The share of the query's words, by idf, that these are."""
-        if held not in self.shares:
-            whole = sum(self.idf)
-            self.shares[held] = sum(self.idf[at] for at in bits(held)) / whole if whole else 0.0
-        return self.shares[held]
+    def share(self, held: int, without: int = 0) -> float:
+        """The share of the query's words, by idf, that these are. without: a bit for each word that does not count."""
+        if (held, without) not in self.shares:
+            whole = sum(self.idf) - sum(self.idf[at] for at in bits(without))
+            part = sum(self.idf[at] for at in bits(held & ~without))
+            self.shares[held, without] = part / whole if whole > 0 else 0.0
+        return self.shares[held, without]
 
     def weight(self, own: int, characters: int, beside: Sequence[Iterable[int]] = ()) -> float:
         """How much the words say, in [0, 1), by BM25's saturation over the counts in a text and around it.
@@ -180,6 +182,17 @@ def match(signals: Signals) -> float:
     return signals.semantic + signals.keyword
 
 
+def without(signals: Signals, terms: Terms, left_out: int) -> Signals:
+    """The signals as if the query did not have these terms, a bit for each."""
+    if not left_out:
+        return signals
+    return replace(
+        signals,
+        keyword=terms.share(signals.terms, left_out),
+        around=terms.share(signals.around_terms, left_out),
+    )
+
+
 def stands(fact: Signals, message: Signals) -> bool:
     """Whether a fact says what is asked for about as well as the message that it was learnt from."""
     return match(fact) >= STANDING * match(message)
@@ -237,4 +250,12 @@ def probability(odds: float) -> float:
 
 def has_reason(signals: Signals) -> bool:
     """Whether anything speaks for a candidate; where nothing does it is no hit."""
-    return bool(signals.semantic or signals.around or signals.entity or signals.exact or signals.near or signals.same)
+    return bool(
+        signals.semantic
+        or signals.around
+        or signals.entity
+        or signals.exact
+        or signals.near
+        or signals.when
+        or signals.same
+    )

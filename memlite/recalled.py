@@ -10,6 +10,7 @@ import apsw
 
 from memlite import context, facts, messages
 from memlite.messages import NewMessage
+from memlite.prompt import one_line
 from memlite.records import Skipped
 from memlite.scopes import StoredScope
 from memlite.sentences import LONGEST, split
@@ -42,7 +43,6 @@ _ENDS = (
 _TURNS = r"[\s,;–—-]*(?:but|not|no longer|no more|any ?more|until|instead|however|is (?:wrong|false|not))\b"
 _DAY = r"[.!?]? \(\d{4}-\d\d-\d\d(?:, [^()]*)?\)"  # what `context` writes behind a fact
 _MOST_ENDS = 24  # places of a sentence at which a fact may begin, and may end: no sentence may cost its length squared
-_LEFT_OUT = "…"
 _LEAST_CHARACTERS = 5  # of a fact within a sentence in a script without spaces
 
 
@@ -130,7 +130,12 @@ class _Reader:
     def _says(self, text: str) -> str | None:
         """The id of the message of which this is who said what."""
         speaker, _, said = text.partition(": ")
-        return messages.with_text(self._db, *self._user, speaker, said)
+        known = messages.with_text(self._db, *self._user, speaker, said)
+        if known or not (said.startswith(context.CUT) or said.endswith(context.CUT)):
+            return known
+        part = said.strip(f"{context.CUT} ")
+        found = messages.with_words(self._db, *self._user, speaker, part)
+        return next((uid for uid, whole in found if part in one_line(whole)), None)
 
     def _without_facts(self, piece: str) -> str:
         bullet = _BULLET.match(piece)
@@ -174,7 +179,7 @@ class _Reader:
         """A sentence with … in the place of each fact within it; "" where nothing else is said."""
         kept, at = "", 0
         for start, end in self._parts(sentence):
-            kept += sentence[at:start] + _LEFT_OUT
+            kept += sentence[at:start] + context.CUT
             at = end
         kept += sentence[at:]
         return "" if at and _leads(kept) else kept

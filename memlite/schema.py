@@ -313,5 +313,13 @@ ALTER TABLE embedder ADD COLUMN spread REAL;
 ALTER TABLE embedder ADD COLUMN alike REAL;
 """
 
-MIGRATIONS: tuple[str, ...] = (_TABLES + _FACT_WORDS + _MESSAGE_WORDS, _CALIBRATION)
+# The day of a message, and of a fact the first day of what it tells, else the one on which it was said.
+SAID_ON = "date({0}.observed_at / 1000 + 60 * {0}.observed_offset, 'unixepoch')"
+HAPPENED_ON = f"coalesce({{0}}.event_start, {SAID_ON})"
+_BY_DAY = f"""
+CREATE INDEX messages_by_day ON messages(scope_id, {SAID_ON.replace("{0}.", "")});
+CREATE INDEX facts_by_day ON facts(scope_id, {HAPPENED_ON.replace("{0}.", "")});
+"""
+
+MIGRATIONS: tuple[str, ...] = (_TABLES + _FACT_WORDS + _MESSAGE_WORDS, _CALIBRATION, _BY_DAY)
 VERSION = len(MIGRATIONS)

@@ -14,6 +14,7 @@ import apsw
 
 from memlite import entities, facts, instants, messages, rank, scopes, standing, tokens, vectors
 from memlite.records import Explain, Fact, Hit, Message
+from memlite.schema import HAPPENED_ON, SAID_ON
 from memlite.scopes import Reach
 from memlite.words import STOP_WORDS, Query, fold, match_expression, unquoted
 
@@ -27,6 +28,7 @@ _WORD = re.compile(r"\w+")
 _BEGINNING, _MOST_BEGINNINGS = 4, 8  # letters of a word that may begin a name, and such words of a query
 _NAME_WORDS = 4  # words of the longest entity name looked up in a query
 _RUN_CHARACTERS = 8
+_LONGEST_EVENT = 366  # days before a period in which an event that reaches into it is looked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +67,10 @@ LANES = {"facts": FACTS, "messages": MESSAGES}
 class Asked:
     """A query with everything computed from it before the file is read.
 
-    periods: the first and last days of the times that it names. past: whether past facts may be shown as well.
-    current_first: those that have replaced them before them.
+    periods: the first and last days of the times that it names; `dated`, a bit for each term that only names them.
+    then: UTC milliseconds at the end of a past one of them; what was true then may be shown as well. past: whether past
+    facts may be shown as well. current_first: those that have replaced them before them; else, where the query asks for
+    what was, behind them.
     as_of: UTC milliseconds at which what is shown has to hold, instead of now. known_at: at which memlite knew it.
     half_life: milliseconds in which the odds of a hit halve; None: its age does not count. zone: of what is shown.
     """
@@ -80,6 +84,8 @@ class Asked:
     filter_bindings: Sequence[object]
     now: int
     periods: Sequence[tuple[date, date]] = ()
+    dated: int = 0
+    then: int | None = None
     past: bool = False
     current_first: bool = False
     as_of: int | None = None
@@ -90,7 +96,7 @@ class Asked:
     @property
     def living_only(self) -> bool:
         """Whether only what holds now may be shown, as the indexes mark it."""
-        return not self.past and self.as_of is None and self.known_at is None
+        return not self.past and self.as_of is None and self.known_at is None and self.then is None
 
     def condition(self, lane: Lane) -> str:
         """The condition over the lane's alias under which its rows may be shown."""
@@ -98,16 +104,21 @@ class Asked:
             return lane.true_at.format(at=self.as_of)
         if self.known_at is not None:
             return lane.known_at.format(at=self.known_at)
+        if self.then is not None and not self.past:
+            return f"({lane.condition} OR {lane.true_at.format(at=self.then)})"
         return lane.past if self.past else lane.condition
 
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """What every lane nominates. sources: the messages behind each fact; hashes: of each text's normal form."""
+    """What every lane nominates. sources: the messages behind each fact; hashes: of each text's normal form; terms: the
+    query's, in the texts of each kind.
+    """
 
     signals: dict[vectors.Kind, dict[int, rank.Signals]]
     sources: dict[int, list[int]]
     hashes: dict[vectors.Kind, dict[int, str]]
+    terms: dict[vectors.Kind, rank.Terms]
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +170,7 @@ def ranking(db: apsw.Connection, asked: Asked, include: Collection[str], limit: 
     named = _named_entities(db, asked)
     pool = max(POOL, 2 * limit)
     nominated = candidates(db, asked, include, pool, named)
-    past = _lift_current(db, asked, nominated.signals["fact"]) if asked.current_first else ()
+    behind = _lift(db, asked, nominated.signals["fact"])
     ranked = [
         Ranked(kind, id_, rank.score(signals, vectors=asked.vector is not None), signals)
         for kind, found in nominated.signals.items()
@@ -173,23 +184,31 @@ def ranking(db: apsw.Connection, asked: Asked, include: Collection[str], limit: 
         key=lambda r: (
             -r.score,
             r.kind,
-            r.kind == "fact" and r.id in past,
+            r.kind == "fact" and r.id in behind,
             nominated.hashes[r.kind][r.id] != asked.digest,
             -r.id,
         )
     )
-    evidence = rank.evidence(ranked[0].signals, vectors=asked.vector is not None) if ranked else 0.0
+    evidence = 0.0
+    if ranked:  # a time that is named is met or not: that its words stand in no text says nothing
+        undated = rank.without(ranked[0].signals, nominated.terms[ranked[0].kind], asked.dated)
+        evidence = rank.evidence(undated, vectors=asked.vector is not None)
     chosen, twins = choose(ranked, nominated, limit)
     return Ranking(named, pool, nominated, ranked, chosen, twins, evidence)
 
 
-def _lift_current(db: apsw.Connection, asked: Asked, found: Mapping[int, rank.Signals]) -> set[int]:
-    """Let what stands in the place of a replaced fact score as well as that one; return the replaced ones."""
-    followed = facts.followers(db, json.dumps(list(found)))
-    for old, new, _ in followed:
-        if new in found:
-            rank.lift(found[new], found[old], vectors=asked.vector is not None)
-    return {old for old, _, _ in followed}
+def _lift(db: apsw.Connection, asked: Asked, found: Mapping[int, rank.Signals]) -> set[int]:
+    """Where past facts may be shown, let one of each pair of a replaced fact and what stands in its place score as well
+    as the other: the current one, or the past one if the query asks for what was. Return those that come behind.
+    """
+    if not asked.past:
+        return set()
+    pairs = [(old, new) for old, new, _ in facts.followers(db, json.dumps(list(found))) if new in found]
+    if not asked.current_first:
+        pairs = [(new, old) for old, new in pairs]
+    for behind, first in pairs:
+        rank.lift(found[first], found[behind], vectors=asked.vector is not None)
+    return {behind for behind, _ in pairs}
 
 
 def candidates(
@@ -205,11 +224,12 @@ def candidates(
     query, the fact scores 1 as well. Not where it says something else (`rank.stands`).
     """
     hashes: dict[vectors.Kind, dict[int, str]] = {"fact": {}, "message": {}}
+    terms: dict[vectors.Kind, rank.Terms] = {lane.kind: _terms(db, asked, lane) for lane in (FACTS, MESSAGES)}
     same = _same(db, asked, MESSAGES)
-    found = _facts(db, asked, named, same, pool, hashes["fact"]) if "facts" in include else {}
+    found = _facts(db, asked, terms["fact"], named, same, pool, hashes["fact"]) if "facts" in include else {}
     within = f"{asked.reach.sql} AND m.archived_at IS NULL"
     cited = messages.of_facts(db, json.dumps(list(found)), within, asked.reach.bindings)
-    told = _messages(db, asked, cited, same, pool, hashes["message"], nominate="messages" in include)
+    told = _messages(db, asked, terms["message"], cited, same, pool, hashes["message"], nominate="messages" in include)
     best: dict[int, int] = {}  # of each message, the fact learnt from it that matches best
     for fact_id, sources in cited.items():
         for id_ in sources:
@@ -241,12 +261,13 @@ def candidates(
             rank.score(stands, vectors=vectors_on) > rank.score(found[fact_id], vectors=vectors_on)
         ):
             found[fact_id] = stands
-    return Candidates({"fact": found, "message": told}, cited, hashes)
+    return Candidates({"fact": found, "message": told}, cited, hashes, terms)
 
 
 def _facts(
     db: apsw.Connection,
     asked: Asked,
+    terms: rank.Terms,
     named: Sequence[entities.Mentioned],
     same: Sequence[int],
     pool: int,
@@ -255,7 +276,6 @@ def _facts(
     """The facts that vectors, words and entities nominate, and those that are the query, or are learnt from `same`,
     the messages that are.
     """
-    terms = _terms(db, asked, FACTS)
     if not terms.texts:
         return {}
     of_text = (*_same(db, asked, FACTS), *shown(db, asked, FACTS, messages.facts_of(db, same)))
@@ -265,16 +285,23 @@ def _facts(
         for id_ in _by_entity(db, asked, entity.id, pool):
             signals = found.setdefault(id_, rank.Signals())
             signals.entity = min(1.0, signals.entity + rank.entity_weight(entity.facts, in_part=entity.in_part))
-    if asked.current_first:
-        current = {new for _, new, _ in facts.followers(db, json.dumps(list(found)))}
-        found |= {id_: rank.Signals() for id_ in shown(db, asked, FACTS, current - set(found))}
+    for id_ in by_day(db, asked, FACTS, pool):
+        found.setdefault(id_, rank.Signals())
+    if asked.past:
+        listed = json.dumps(list(found))
+        others = {new for _, new, _ in facts.followers(db, listed)}
+        if not asked.current_first:
+            others = {old for each in facts.replaced_by(db, listed).values() for old in each}
+        found |= {id_: rank.Signals() for id_ in shown(db, asked, FACTS, others - set(found))}
     _match(db, asked, FACTS, terms, found, near, hashes)
     best = max(map(rank.match, found.values()), default=0.0) or 1.0
     if asked.periods:
         for id_, (first, last) in facts.days(db, found).items():
             found[id_].when = float(_meets(asked, first, last))
+        for id_ in facts.past(db, found) if asked.then is not None else ():
+            found[id_].when = 1.0  # it was true then
     for signals in found.values():
-        signals.around = signals.keyword
+        signals.around, signals.around_terms = signals.keyword, signals.terms
         signals.words = terms.weight(signals.terms, rank.SHORTEST)
         signals.session = rank.match(signals) / best
         signals.length = rank.length(rank.SHORTEST)
@@ -286,6 +313,7 @@ def _facts(
 def _messages(
     db: apsw.Connection,
     asked: Asked,
+    terms: rank.Terms,
     cited: Mapping[int, Sequence[int]],
     same: Sequence[int],
     pool: int,
@@ -296,12 +324,11 @@ def _messages(
     """The messages behind facts and, where they may be hits, those that are the query (`same`), those that vectors and
     words nominate, and what stands beside the best of them: an answer often has no word of its question.
     """
-    terms = _terms(db, asked, MESSAGES)
     sources = {id_ for ids in cited.values() for id_ in ids}
     ids = set(shown(db, asked, MESSAGES, sources))
     near: dict[int, float] = by_vector(db, asked, MESSAGES, pool) if nominate else {}
     if nominate:
-        ids |= {*same, *near, *_by_words(db, asked, MESSAGES, terms, pool)}
+        ids |= {*same, *near, *_by_words(db, asked, MESSAGES, terms, pool), *by_day(db, asked, MESSAGES, pool)}
     found = {id_: rank.Signals() for id_ in ids}
     _match(db, asked, MESSAGES, terms, found, near, hashes)
     best = sorted(found, key=lambda id_: (-rank.match(found[id_]), id_))
@@ -384,7 +411,7 @@ def _surround(
         beside = [rows[other] for other in next_ if other in rows]
         further = [rows[other] for other in (*place.before[1:], *place.after[1:]) if other in rows]
         held = functools.reduce(operator.or_, further, functools.reduce(operator.or_, beside, signals.terms))
-        signals.around = terms.share(held)
+        signals.around, signals.around_terms = terms.share(held), held
         signals.words = terms.weight(signals.terms, place.characters, (beside, further)) if held else 0.0
         signals.near = max([found[other].semantic for other in next_ if other in found], default=0.0)
         signals.session = strength.get(sessions[id_], 0.0) / best
@@ -401,7 +428,8 @@ def _surround(
 def _first_named(asked: Asked, subjects: Mapping[int, str]) -> list[int]:
     """Those of the facts, by their subjects' names, that are about the one whom the query names first."""
     words = {id_: set(_WORD.findall(fold(name))) for id_, name in subjects.items()}
-    known = set().union(*words.values()) - STOP_WORDS  # The Hague is not named by "the"
+    asked_for = {unquoted(term).casefold() for term in asked.query.terms}
+    known = set().union(*words.values()) - (STOP_WORDS - asked_for)  # The Hague is not named by "the"
     first = next((word for word in _WORD.findall(fold(asked.query.text)) if word in known), None)
     return [id_ for id_, name in words.items() if first in name]
 
@@ -500,6 +528,32 @@ def _by_words(db: apsw.Connection, asked: Asked, lane: Lane, terms: rank.Terms, 
         (match_expression(telling or asked.query.terms, _scope_terms(asked, lane)), *asked.filter_bindings, pool),
     )
     return [id_ for (id_,) in rows]
+
+
+def by_day(db: apsw.Connection, asked: Asked, lane: Lane, pool: int) -> list[int]:
+    """What was said, or what happened, in a period that the query names: of each the first ones."""
+    alias = lane.alias
+    first_day = (HAPPENED_ON if lane is FACTS else SAID_ON).format(alias)
+    last_day = f"coalesce(f.event_end, {first_day})" if lane is FACTS else first_day
+    found: list[int] = []
+    for first, last in asked.periods:
+        earliest = date.fromordinal(max(1, first.toordinal() - _LONGEST_EVENT)) if lane is FACTS else first
+        rows = db.execute(
+            f"""
+            SELECT {alias}.id FROM scopes s CROSS JOIN {lane.table} {alias} ON {alias}.scope_id = s.id
+            WHERE {first_day} BETWEEN ? AND ? AND {last_day} >= ? AND {asked.reach.sql} AND {asked.condition(lane)}
+              AND {asked.filter_sql}
+            ORDER BY {first_day} LIMIT ?
+            """,
+            (
+                *(day.isoformat() for day in (earliest, last, first)),
+                *asked.reach.bindings,
+                *asked.filter_bindings,
+                pool,
+            ),
+        )
+        found += [id_ for (id_,) in rows]
+    return found
 
 
 def by_vector(db: apsw.Connection, asked: Asked, lane: Lane, pool: int) -> dict[int, float]:
@@ -642,6 +696,7 @@ def _hits(db: apsw.Connection, asked: Asked, found: Ranking, explain: bool) -> l
         else:
             record, sources = message_records[r.id], ()
         spoken = [id_ for id_ in sources if id_ in quotable]
+        quoted = max(spoken, key=lambda id_: (rank.match(quotable[id_]), id_), default=None)
         hits.append(
             Hit(
                 kind=r.kind,
@@ -650,9 +705,9 @@ def _hits(db: apsw.Connection, asked: Asked, found: Ranking, explain: bool) -> l
                 score=r.score,
                 record=record,
                 sources=tuple(message_records[id_] for id_ in sources),
-                explain=explained(asked, r, record, found) if explain else None,
+                explain=explained(db, asked, r, found) if explain else None,
                 replaced=tuple(replaced[id_] for id_ in older),
-                quote=message_records[max(spoken, key=lambda id_: (rank.match(quotable[id_]), id_))] if spoken else None,
+                quote=None if quoted is None else message_records[quoted],
             )
         )
     return hits
@@ -731,12 +786,12 @@ def _hashes(db: apsw.Connection, lane: Lane, ids: list[int]) -> dict[int, str]:
     )
 
 
-def explained(asked: Asked, r: Ranked, record: Fact | Message, found: Ranking) -> Explain:
+def explained(db: apsw.Connection, asked: Asked, r: Ranked, found: Ranking) -> Explain:
     """Why a candidate has its score."""
     signals = r.signals
     terms = asked.query.terms
     with_vectors = asked.vector is not None
-    mentioned = {fold(entity.name) for entity in record.entities} if isinstance(record, Fact) else set()
+    mentioned = entities.of_fact(db, r.id) if r.kind == "fact" else set()
     return Explain(
         semantic=signals.semantic if with_vectors else None,
         keyword=max(signals.keyword, signals.fact_keyword),
@@ -744,7 +799,7 @@ def explained(asked: Asked, r: Ranked, record: Fact | Message, found: Ranking) -
         exact=signals.exact,
         total=r.score,
         words=tuple(unquoted(terms[at]) for at in rank.bits(signals.terms)),
-        entities=tuple(entity.name for entity in found.named if fold(entity.name) in mentioned),
+        entities=tuple(entity.name for entity in found.named if entity.id in mentioned),
         parts={
             name: (round(value, 4), weight)
             for name, (value, weight) in rank.parts(signals, vectors=with_vectors).items()

@@ -79,7 +79,7 @@ def answer(db: apsw.Connection, asked: Asked | None, id: str, place: tuple[str, 
         kept,
         rank=at,
         score=mine.score,
-        explain=search.explained(asked, mine, record, ranking),
+        explain=search.explained(db, asked, mine, ranking),
         last=_uid(db, last),
         last_score=last.score,
         apart=_apart(mine.signals, last.signals, vectors=with_vectors),
@@ -291,7 +291,7 @@ def _vector_lane(db: apsw.Connection, asked: Asked, target: Target, pool: int, g
 def _name_lane(db: apsw.Connection, ranking: Ranking, target: Target) -> str:
     if not ranking.named:
         return "the query names no entity that is known here"
-    mentioned = {id_ for (id_,) in db.execute("SELECT entity_id FROM mentions WHERE fact_id = ?", (target.row_id,))}
+    mentioned = entities.of_fact(db, target.row_id)
     both = [entity.name for entity in ranking.named if entity.id in mentioned]
     if both:
         return f"it mentions {_listed(both)}, as {ranking.pool} newer facts do"

@@ -43,9 +43,9 @@ _IN_TWO = str.maketrans(
 # query in another language that dates.toml knows the words by which it tells that language.
 STOP_WORDS = frozenset(
     """a about above after again all also am an and any are as at be because been before being below between
-    both but by can could did do does doing don down during each either else ever few for from further get
+    both but by can could currently did do does doing don down during each either else ever few for from further get
     got had has have having he her here hers herself him himself his how i if in into is it its itself just
-    let me might more most much must my myself no nor not of off on once only or other our ours out over own
+    let me might more most much must my myself no nor not now of off on once only or other our ours out over own
     per please same shall she should so some such tell than that the their theirs them themselves then there
     these they this those through to too under until up upon us very was we were what whatever when where
     whether which while who whom whose why will with within without would yes yet you your yours yourself
@@ -138,20 +138,22 @@ def read_query(text: str) -> Query:
         if runs:
             for run in runs:
                 terms |= dict.fromkeys(_run_terms(run))
-            terms |= {_quote(part): None for part in map(_trim, _RUN.sub(" ", word).split()) if part}
+            terms |= {quote(part): None for part in map(_trim, _RUN.sub(" ", word).split()) if part}
             continue
         parts = _parts(word)
-        term = _quote(word if len(parts) <= _MAX_PARTS else " ".join(parts[:_MAX_PARTS]))
+        term = quote(word if len(parts) <= _MAX_PARTS else " ".join(parts[:_MAX_PARTS]))
         if _is_identifier(word, parts, raw):
             terms[term] = exact[term] = None
             continue
-        if word.casefold() in STOP_WORDS or (foreign and all(_is_stopped(part, foreign) for part in parts)):
+        if (word.casefold() in STOP_WORDS and not _is_name(word, text)) or (
+            foreign and all(_is_stopped(part, foreign) for part in parts)
+        ):
             stopped[term] = None
             continue
         terms[term] = None
         if len(parts) > 1:
             # "well-known" as a phrase, and its parts for a text that spells it "well known" or uses one.
-            terms |= {_quote(part): None for part in parts if len(part) > 2 and not _is_stopped(part, foreign)}
+            terms |= {quote(part): None for part in parts if len(part) > 2 and not _is_stopped(part, foreign)}
     chosen = list(terms or stopped)[:MAX_TERMS]
     return Query(text, tuple(chosen), tuple(term for term in exact if term in chosen)[:8])
 
@@ -190,6 +192,19 @@ def _parts(word: str) -> list[str]:
 def _is_stopped(part: str, foreign: frozenset[str]) -> bool:
     """Whether a part of a word says only how a question is built: of "Qu'est-ce", of "l'amie" the first."""
     return part.casefold() in STOP_WORDS or (bool(foreign) and (len(part) < 3 or part.casefold() in foreign))
+
+
+def _is_name(word: str, text: str) -> bool:
+    """Whether what is written like a stop word is a name: the US, the WHO report, where does Will work?
+
+    Not where all the text is in capitals, or every word of it begins with one.
+    """
+    if len(word) < 2 or not word[0].isupper():
+        return False
+    if word.isupper():
+        return not text.isupper()
+    words = text.split()
+    return not words[0].startswith(word) and 2 * sum(each[0].isupper() for each in words) <= len(words)
 
 
 def _is_identifier(word: str, parts: list[str], raw: str) -> bool:
@@ -234,11 +249,12 @@ def _is_common(piece: str) -> bool:
 
 def _run_terms(run: str) -> list[str]:
     if len(run) == 1:
-        return [f"{_quote(run)} *"]
-    return [_quote(run[i : i + 2]) for i in range(len(run) - 1)]
+        return [f"{quote(run)} *"]
+    return [quote(run[i : i + 2]) for i in range(len(run) - 1)]
 
 
-def _quote(word: str) -> str:
+def quote(word: str) -> str:
+    """A word or phrase as FTS5 reads it: no sign in it means anything."""
     return '"' + word.replace('"', '""') + '"'
 
 
@@ -248,4 +264,4 @@ def _phrase(text: str) -> str:
         # A quoted run is a phrase of its bigrams: they stand side by side in the index.
         words = [piece for word in words for piece in (beside(word).split()[:-1] or [word])]
     words = [word for word in words if any(ch.isalnum() for ch in word)]
-    return _quote(" ".join(words)) if words else ""
+    return quote(" ".join(words)) if words else ""

@@ -293,3 +293,62 @@ def test_words_added_to_a_recalled_line_are_learnt(learning: Memory) -> None:
     learning.remember("Ana works at Feedzai.", user_id="u", observed_at="2025-05-01")
     result = learning.add("- Ana works at Feedzai. (2025-05-01) [she left in June for Acme]", user_id="u")
     assert len(result.facts) == 1
+
+
+# What answers stands in the line.
+
+GARAGE = "They changed the lock of the garage, so the garage code is 4711 from now on."
+LONG = f"{'We came back from the holiday. ' * 30}{GARAGE}{' It was nice.' * 100}"
+
+
+@pytest.mark.parametrize(
+    ("text", "query", "most", "part"),
+    [
+        pytest.param(GARAGE, "code", 240, GARAGE, id="short"),
+        pytest.param(LONG, "What is the garage code?", 80, f"… {GARAGE}…", id="a sentence in the middle"),
+        pytest.param("word " * 50 + "code 4711 " + "word " * 50, "code", 40, "code 4711", id="no sentence"),
+        pytest.param(
+            "数を数える。" * 20 + "車庫は四七。" + "数を数える。" * 9,
+            "車庫",
+            12,
+            "… 車庫は四七。数を数える。…",
+            id="no spaces",
+        ),
+        pytest.param("x" * 50, "code", 10, "xxxxxxxxxx…", id="no word"),
+    ],
+)
+def test_an_excerpt_has_the_words_of_the_query(text: str, query: str, most: int, part: str) -> None:
+    found = context.excerpt(text, query, most)
+    assert part in found
+    assert len(found) <= most + 3
+
+
+def test_a_context_quotes_of_a_source_what_was_asked(memory: Memory) -> None:
+    said = memory.add(LONG, user_id="u", extract="never").messages[0]
+    later = memory.add("The garage is green.", user_id="u", extract="never").messages[0]
+    memory.remember({"text": "The user's garage has a new code.", "source": [said, later]}, user_id="u")
+    text = memory.context("What is the garage code?", user_id="u", floor=0).text
+    assert GARAGE in text
+    assert (
+        memory.get(memory.add({"role": "system", "content": text}, user_id="u", extract="never").messages[0]).text == ""
+    )
+
+
+def test_of_a_message_too_long_for_the_budget_a_context_shows_what_was_asked(memory: Memory) -> None:
+    memory.add(LONG * 9, user_id="u", extract="never")
+    text = memory.context("What is the garage code?", user_id="u", floor=0, max_tokens=200).text
+    assert GARAGE in text
+    assert (
+        memory.get(memory.add({"role": "system", "content": text}, user_id="u", extract="never").messages[0]).text == ""
+    )
+
+
+def test_a_fact_about_something_else_does_not_come_in_the_place_of_its_message(memory: Memory) -> None:
+    said = memory.add(f"I start at Siemens on Monday. {GARAGE}", user_id="other", extract="never").messages[0]
+    fact = (
+        memory.remember({"text": "The user starts at Siemens on Monday.", "source": said}, user_id="other").facts[0].id
+    )
+    assert [hit.id for hit in memory.search("What is the garage code?", user_id="other")] == [said]
+    assert [hit.id for hit in memory.search("When do I start at Siemens?", user_id="other")] == [fact]
+    why = memory.why(fact, "What is the code at Siemens and of the garage?", user_id="other")
+    assert (why.verdict, why.instead) == ("shown by a message", said)

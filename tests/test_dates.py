@@ -8,9 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memlite.dates import resolve, spans, written_out
+from memlite.dates import find, resolve, written_out
 
 WEDNESDAY = datetime(2025, 5, 14, 12, tzinfo=timezone.utc)
+
+
+def periods(text: str, said: datetime) -> list[tuple[date, date]]:
+    return [(each.first, each.last) for each in find(text, said)]
 
 
 def days(text: str, observed_at: datetime = WEDNESDAY) -> list[str]:
@@ -260,8 +264,8 @@ def test_a_range_is_one_date(text: str, expected: str) -> None:
 def test_an_absolute_range_is_found_and_not_resolved() -> None:
     for text in ("from 3 to 10 August 2026", "from 3 August to 10 August 2026", "from August 3 to 10, 2026"):
         assert resolve(text, WEDNESDAY) == ()
-        assert spans(text, WEDNESDAY) == ((date(2026, 8, 3), date(2026, 8, 10)),)
-    assert spans("What did we do from June to August 2024?", WEDNESDAY) == ((date(2024, 6, 1), date(2024, 8, 31)),)
+        assert periods(text, WEDNESDAY) == [(date(2026, 8, 3), date(2026, 8, 10))]
+    assert periods("What did we do from June to August 2024?", WEDNESDAY) == [(date(2024, 6, 1), date(2024, 8, 31))]
 
 
 def test_a_range_that_goes_backwards_stays_two_dates_or_words() -> None:
@@ -408,5 +412,5 @@ def test_any_text_on_any_day_gives_ordered_days_in_their_own_words(text: str, ob
     ],
 )
 def test_the_periods_that_a_question_names(query: str, expected: list[tuple[str, str]]) -> None:
-    found = spans(query, datetime(2025, 3, 1, tzinfo=timezone.utc))
+    found = periods(query, datetime(2025, 3, 1, tzinfo=timezone.utc))
     assert [(first.isoformat(), last.isoformat()) for first, last in found] == expected

@@ -13,9 +13,15 @@ from hypothesis import strategies as st
 
 from memlite import ExtractedFact, Extraction, ExtractionRequest, Memory, calendar_days, date_words
 from memlite.date_tokens import tokens
-from memlite.dates import find, resolve, shown, spans
+from memlite.dates import find, resolve, shown
 
 WEDNESDAY = datetime(2025, 5, 14, 12, tzinfo=timezone.utc)
+
+
+def periods(text: str, said: datetime) -> list[tuple[date, date]]:
+    return [(each.first, each.last) for each in find(text, said)]
+
+
 LANGUAGES = ("en", "de", "fr", "es", "it", "pt", "nl", "zh", "ja", "ko")
 
 
@@ -296,7 +302,7 @@ def test_dates_say_where_they_stand_and_do_not_overlap() -> None:
     ],
 )
 def test_a_question_names_its_period_in_its_language(query: str, expected: tuple[str, str]) -> None:
-    assert [(first.isoformat(), last.isoformat()) for first, last in spans(query, WEDNESDAY)] == [expected]
+    assert [(first.isoformat(), last.isoformat()) for first, last in periods(query, WEDNESDAY)] == [expected]
 
 
 AUGUST = "2025-08-03..2025-08-10"
@@ -335,7 +341,7 @@ def test_a_range_is_one_date_in_its_language(text: str, expected: str) -> None:
 
 def test_a_range_with_a_year_is_found_and_not_resolved() -> None:
     for text in ("Ich war vom 3. bis 10. August 2024 weg.", "Estuve de 3 a 10 de agosto de 2024 en Roma."):
-        assert spans(text, WEDNESDAY) == ((date(2024, 8, 3), date(2024, 8, 10)),)
+        assert periods(text, WEDNESDAY) == [(date(2024, 8, 3), date(2024, 8, 10))]
         assert resolve(text, WEDNESDAY) == ()
 
 

@@ -173,3 +173,47 @@ def test_how_rare_a_frequent_word_is_is_told_by_its_first_rows(memory: Memory, m
     told = memory.search("user tea 8", user_id="u", explain=True)
     assert [hit.text for hit in told] == [hit.text for hit in exact]
     assert [hit.score for hit in told] == pytest.approx([hit.score for hit in exact], rel=0.05)
+
+
+# Times that are named.
+
+
+def test_what_was_said_or_happened_on_a_day_is_found_by_the_day_alone(memory: Memory) -> None:
+    for day in range(1, 29):
+        memory.add(f"Painted wall {day}.", user_id="u", observed_at=f"2024-03-{day:02}T20:00+02:00", extract="never")
+    memory.remember({"text": "Ana flew to Oslo.", "event": "2024-03-12"}, user_id="u", observed_at="2024-05-01")
+    found = [hit.text for hit in memory.search("What did we do on 12 March 2024?", user_id="u", limit=2)]
+    assert sorted(found) == ["Ana flew to Oslo.", "Painted wall 12."]
+
+
+@pytest.mark.parametrize(
+    ("question", "first"),
+    [
+        ("Where does Ana live?", "Ana lives in Lisbon."),
+        ("Where did Ana live in 2021?", "Ana lives in Porto."),
+        ("Where did Ana live in March 2022?", "Ana lives in Porto."),
+        ("Where did Ana live before Lisbon?", "Ana lives in Porto."),
+        ("What was the previous place that Ana lives in?", "Ana lives in Porto."),
+    ],
+)
+def test_a_question_about_a_past_time_is_answered_by_what_was_true_then(
+    memory: Memory, question: str, first: str
+) -> None:
+    old = memory.remember("Ana lives in Porto.", user_id="u", observed_at="2020-01-01").facts[0].id
+    memory.remember({"text": "Ana lives in Lisbon.", "replaces": [old]}, user_id="u", observed_at="2023-01-01")
+    assert memory.search(question, user_id="u")[0].text == first
+
+
+def test_the_evidence_does_not_ask_for_the_words_of_a_date(memory: Memory) -> None:
+    memory.add("We visited the maritime museum with Tom.", user_id="u", observed_at="2023-07-15", extract="never")
+    memory.add([f"Wall {n} is painted." for n in range(30)], user_id="u", observed_at="2022-01-01", extract="never")
+    plain = memory.search("Who visited the museum with us?", user_id="u").evidence
+    assert memory.search("Who visited the museum with us in July 2023?", user_id="u").evidence == plain
+
+
+def test_an_alias_that_a_fact_uses_is_explained_as_its_entity(memory: Memory) -> None:
+    named(memory, {"name": "Robert Miller", "aliases": ["Bob"]})
+    memory.remember({"text": "Bob is afraid of dogs.", "entities": [{"name": "Bob", "type": "person"}]}, user_id="u")
+    hit = next(hit for hit in memory.search("What is Bob afraid of?", user_id="u", explain=True) if "dogs" in hit.text)
+    assert hit.explain
+    assert hit.explain.entities == ("Robert Miller",)

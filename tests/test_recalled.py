@@ -278,7 +278,10 @@ def test_a_message_of_a_line_is_known_as_well(learning: Memory) -> None:
 def test_the_own_words_of_a_message_are_known_as_well(learning: Memory) -> None:
     remembered(learning)
     learning.remember(
-        {"text": "Ana has a squeaking gate.", "source": told(learning, "user", f"{LINE}\nMy gate squeaks.").messages[0]},
+        {
+            "text": "Ana has a squeaking gate.",
+            "source": told(learning, "user", f"{LINE}\nMy gate squeaks.").messages[0],
+        },
         user_id="ana",
         observed_at="2024-01-01",
     )

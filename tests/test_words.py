@@ -232,3 +232,20 @@ def test_what_builds_a_question_in_its_own_language_goes(query: str, terms: list
 def test_a_name_that_is_a_frequent_word_elsewhere_is_looked_for(text: str) -> None:
     names = {f'"{word.strip(".")}"' for word in text.split() if word[0].isupper()}
     assert names <= set(read_query(text).terms)
+
+
+@pytest.mark.parametrize(
+    ("query", "kept"),
+    [
+        ("When does the US visa expire?", "US"),
+        ("who is the IT department", "IT"),
+        ("Where does Will work?", "Will"),
+        ("Will Ana come?", None),
+        ("WHAT IS IT IN ROME?", None),
+        ("Where Will You Be In May?", None),
+        ("What do I think?", None),
+    ],
+)
+def test_a_name_that_is_written_like_a_stop_word_is_asked_for(query: str, kept: str | None) -> None:
+    stopped = [unquoted(term) for term in read_query(query).terms if unquoted(term).casefold() in STOP_WORDS]
+    assert stopped == ([kept] if kept else [])
