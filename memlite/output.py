@@ -23,6 +23,7 @@ from memlite.records import (
     Fixed,
     Hit,
     Hits,
+    Imported,
     Matched,
     Message,
     NamedEntity,
@@ -135,6 +136,24 @@ def added_lines(result: AddResult) -> list[str]:
     lines.append(f"{result.status}: {stored}{learnt} learnt (batch {short(result.batch)})")
     if result.reason:
         lines.append(f"          {result.reason}")
+    return lines
+
+
+_TURN_SECONDS = 2.0  # that the default extractor takes for a turn and its answer (see the README)
+
+
+def imported_lines(done: Imported) -> list[str]:
+    """What an import added, what was known, how much was left out of each kind, and how to learn from it."""
+    counted_ = [f"{count:,} {kind}" for kind, count in done.added.items()]
+    known = [f"{count:,} {kind}" for kind, count in done.known.items()]
+    lines = [f"{'would add' if done.dry_run else 'added'}: {', '.join(counted_) or 'nothing'}"]
+    lines += [f"there already: {', '.join(known)}"] if known else []
+    lines += [f"left out: {count:,} x {plain(reason)}" for reason, count in done.reasons.items()]
+    if done.queued:
+        minutes = done.queued * _TURN_SECONDS / 60
+        long = f"{minutes / 60:.0f} hours" if minutes > 100 else f"{max(1, minutes):.0f} min"
+        waiting = counted(done.queued, "batch waits", "batches wait")
+        lines.append(f"{waiting} to be learnt from: `memlite work` (--limit), some {long} with the default extractor")
     return lines
 
 
