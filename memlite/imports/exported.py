@@ -229,13 +229,22 @@ class Restoring:
     embedder: vectors.Identity | None = None
     instead: dict[tuple[str, str], int] = field(default_factory=dict)
     problems: list[LeftOut] = field(default_factory=list)
+    names: list[int] = field(default_factory=list)  # row ids of the entities that it stored
+
+    def settle(self, db: apsw.Connection) -> None:
+        """Remove the entities again that only facts mention which were left out."""
+        alone = "SELECT value FROM json_each(?) WHERE value NOT IN (SELECT entity_id FROM mentions)"
+        rows = [id_ for (id_,) in db.execute(alone, (json.dumps(self.names),))]
+        vectors.delete(db, "entity", rows)
+        db.execute("DELETE FROM entities WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(rows),))
 
     def store(self, db: apsw.Connection, record: Record) -> Outcome:
         """Store one record, inside the caller's transaction. Raises InvalidInputError where it cannot be used."""
         try:
             return _STORE[record.kind](self, db, record, _Fields(record.fields))
         except apsw.ConstraintError as error:
-            raise InvalidInputError(f"it breaks a rule of the file: {error}") from error
+            rule = " ".join(str(error).split())
+            raise InvalidInputError(f"it breaks a rule of the file: {rule}") from error
 
     # -- one of each kind --------------------------------------------------------------------------
 
@@ -321,6 +330,7 @@ class Restoring:
                 row_id = self._insert(
                     db, "entities", uid=id_, root_id=root.id, name=name, folded=fold(name), type=type_
                 )
+                self.names.append(row_id)
                 self._vector(db, "entity", row_id, root, get)
         for alias in aliases:
             db.execute(

@@ -146,6 +146,9 @@ class Storing:
                 chunk = []
                 self._progress()
         self._records(restoring, chunk)
+        if self._counts.reasons and restoring.names:
+            with self._target.database.write() as db:
+                restoring.settle(db)
 
     def result(self, source: str, guessed: str, notes: Iterable[str]) -> Imported:
         """What came of it."""
