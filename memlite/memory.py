@@ -352,9 +352,10 @@ class Memory:
             learnt = Learnt()
             try:
                 self._semantic.catch_up("message", rows)
-                return len(learnt.facts), self._learn_now(batch_id, learnt)
+                reason = self._learn_now(batch_id, learnt)
             except ModelError as error:
-                return len(learnt.facts), str(error)
+                reason = str(error)
+            return len(learnt.facts), reason
 
         return imports.bring(
             Path(path).expanduser(),

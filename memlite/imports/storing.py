@@ -69,7 +69,7 @@ class Reading:
     size: int = 0
     before: int = 0
     text: Text | None = None
-    begun: float = field(default_factory=time.monotonic)
+    begun: float = field(default_factory=lambda: time.monotonic())
 
     def follow(self, text: Text) -> Text:
         """From now on this one is read."""
@@ -415,7 +415,7 @@ def exchanges(said: Sequence[NewMessage]) -> list[list[NewMessage]]:
     found: list[list[NewMessage]] = []
     for message in said:
         last = found[-1] if found else None
-        answered = last and any(each.role != "user" for each in last)
+        answered = last and any(each.role == "assistant" for each in last)
         begins = len(last) >= 2 if talk and last else message.role == "user" and answered
         if last is None or begins or len(last) >= _LONGEST_EXCHANGE:
             found.append([message])
