@@ -406,6 +406,38 @@ def test_what_cannot_be_exported_so_is_refused(memory: Memory, options: dict[str
         exported(memory, **options)
 
 
+# What is in an export of each table, or is made anew from it (the second line). A new column has to be in one of them.
+COLUMNS = {
+    "scopes": "user_id agent_id run_id  id root_id user_key agent_key run_key terms",
+    "batches": "uid scope_id kind instructions metadata expires_at created_at state attempts error undoes made_by"
+    "  id worker lease_until",
+    "messages": "uid scope_id batch_id caller_id role name content own metadata observed_at observed_offset created_at"
+    " archived_at spent  id hash words embedded",
+    "hidden_messages": "batch_id message_id",
+    "facts": "uid scope_id batch_id text live attributed_to kind metadata confidence model prompt_version created_at"
+    " observed_at observed_offset event_start event_end event_precision valid_from begins valid_to recorded_to"
+    " last_confirmed_at expires_at ttl archived_at unsourced  id hash words embedded",
+    "sources": "fact_id message_id",
+    "recalls": "fact_id message_id",
+    "entities": "uid root_id name type  id folded embedded",
+    "aliases": "entity_id name  root_id folded",
+    "mentions": "fact_id entity_id name position aliases",
+    "links": "from_fact to_fact relation",
+    "events": "fact_uid action scope_id batch_id actor reason before after at  id",
+    "ttls": "scope_id kind milliseconds  id",
+    "embedder": "name dimension probes apart spread alike  generation",
+    "answers": " batch_id made_by facts",  # what is not done is begun again
+}
+
+
+def test_no_table_or_column_is_forgotten(memory: Memory) -> None:
+    with memory._database.read() as db:
+        tables = [name for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+        mine = [name for name in tables if not name.startswith(("fact_words", "message_words", "sqlite_"))]
+        found = {name: {row[1] for row in db.execute(f"PRAGMA table_info({name})")} for name in mine}
+    assert found == {name: set(columns.split()) for name, columns in COLUMNS.items()}
+
+
 TEXTS = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=30).filter(lambda text: text.strip())
 WORDS = st.sampled_from(["Ana sings.", "ana SINGS", "Bob ate.", "Bob no longer eats.", "猫が好き", "É"])
 SCOPES = st.sampled_from([{"user_id": "a"}, {"user_id": "a", "run_id": "1"}, {"agent_id": "b"}, {"run_id": "1"}])

@@ -49,7 +49,7 @@ def talk(tmp_path: Path) -> Path:
 def test_what_was_guessed_added_and_left_out_is_told(run: Run, talk: Path) -> None:
     result = run("import", talk)
     assert result.stdout.splitlines() == [
-        "added: 1 messages, 1 conversations",
+        "added: 1 message, 1 conversation",
         "left out: 1 x its sender is …, expected human or assistant",
         "1 batch waits to be learnt from: `memlite work` (--limit), some 1 min with the default extractor",
     ]
@@ -57,7 +57,7 @@ def test_what_was_guessed_added_and_left_out_is_told(run: Run, talk: Path) -> No
         "claude: its conversations have chat_messages",
         "skipped: conversation 1 (Talk), message b: its sender is 'dog', expected human or assistant",
     ]
-    assert "there already: 1 messages, 1 conversations" in run("import", "claude", talk).stdout
+    assert "there already: 1 message, 1 conversation" in run("import", "claude", talk).stdout
     assert "I sing." in run("search", "sing", "--run", "c1").stdout
 
 
@@ -70,7 +70,7 @@ def test_json_has_the_librarys_keys(run: Run, talk: Path) -> None:
 
 
 def test_a_dry_run_makes_no_file(run: Run, talk: Path, path: Path) -> None:
-    assert "would add: 1 messages, 1 conversations" in run("import", talk, "--dry-run").stdout
+    assert "would add: 1 message, 1 conversation" in run("import", talk, "--dry-run").stdout
     assert not path.exists()
 
 
@@ -96,7 +96,7 @@ def test_an_export_is_brought_in_by_another_file(run: Run, tmp_path: Path, monke
     assert stat.S_IMODE((tmp_path / "a.jsonl").stat().st_mode) == 0o600
     monkeypatch.setenv("MEMLITE_USER", "somebody")  # an export says itself whose memory it is
     other = ("--db", tmp_path / "b.db")
-    assert "added: 1 batches, 1 entities, 1 facts, 1 events" in run("import", tmp_path / "a.jsonl", *other).stdout
+    assert "added: 1 batch, 1 entity, 1 fact, 1 event" in run("import", tmp_path / "a.jsonl", *other).stdout
     assert "Ana sings." in run("list", "--user", "ana", *other).stdout
     run("import", tmp_path / "a.jsonl", "--user", "bob", *other, code=2)
 

@@ -45,8 +45,10 @@ def bring(
     """Import a file; see `Memory.import_file`."""
     if source != "auto" and source not in SOURCES:
         raise InvalidInputError(f"source is {source!r}, expected auto or one of {', '.join(SOURCES)}.")
-    if not path.exists():
-        raise InvalidInputError(f"{path} does not exist.")
+    if not path.is_file() and not path.is_dir():
+        raise InvalidInputError(
+            f"{path} is {'no file' if path.exists() else 'not there'}; give what is to be imported."
+        )
     guessed = ""
     if source == "auto":
         source, guessed = guess.source(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import tzinfo
 from typing import Any
@@ -62,7 +63,7 @@ def _conversation(place: str, value: Any, zone: tzinfo | None) -> Iterator[Item]
     except InvalidInputError:
         at = None
         yield undated(place, value["create_time"])
-    reasons: dict[str, int] = {}
+    reasons: Counter[str] = Counter()
     lines = []
     for key in way:
         said = nodes[key].get("message")
@@ -75,7 +76,7 @@ def _conversation(place: str, value: Any, zone: tzinfo | None) -> Iterator[Item]
             yield LeftOut(where, str(error))
             continue
         if isinstance(line, str):
-            reasons[line] = reasons.get(line, 0) + 1
+            reasons[line] += 1
             continue
         lines.append(line)
         if line.message["observed_at"] is None and said.get("create_time") is not None:

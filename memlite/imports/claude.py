@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import tzinfo
 from typing import Any
 
 from memlite.errors import InvalidInputError
 from memlite.imports.files import Text
-from memlite.imports.items import Conversation, Item, Line, undated, when
+from memlite.imports.items import Conversation, Item, Line, lines, undated, when
 from memlite.imports.trees import branch, last_leaf
 from memlite.records import LeftOut
 
@@ -58,8 +59,8 @@ def _conversation(place: str, value: Any, zone: tzinfo | None) -> Iterator[Item]
     except InvalidInputError:
         at = None
         yield undated(place, value["created_at"])
-    reasons: dict[str, int] = {}
-    lines: list[Line] = []
+    reasons: Counter[str] = Counter()
+    said_here: list[Line] = []
     for uuid in way:
         where = f"{place}, message {uuid}"
         role = _ROLES.get(str(turns[uuid].get("sender")))
@@ -73,13 +74,11 @@ def _conversation(place: str, value: Any, zone: tzinfo | None) -> Iterator[Item]
             yield undated(where, turns[uuid]["created_at"])
         parts = list(_parts(role, turns[uuid], reasons))
         if not parts:
-            reasons["messages without a text"] = reasons.get("messages without a text", 0) + 1
-        for number, (who, name, text) in enumerate(parts, 1):
-            key = uuid if number == 1 else f"{uuid}:{number}"
-            lines.append(Line(where, {"role": who, "name": name, "content": text, "id": key, "observed_at": said_at}))
+            reasons["messages without a text"] += 1
+        said_here += lines(where, uuid, parts, said_at)
     for reason, count in reasons.items():
         yield LeftOut(place, reason, count)
-    yield Conversation(id_, place, lines, title, at)
+    yield Conversation(id_, place, said_here, title, at)
 
 
 def _way(turns: Mapping[str, Mapping[str, Any]], leaf: Any) -> list[str]:
@@ -94,7 +93,7 @@ def _way(turns: Mapping[str, Mapping[str, Any]], leaf: Any) -> list[str]:
     return branch(parents, end) if end is not None else []
 
 
-def _parts(role: str, said: Mapping[str, Any], reasons: dict[str, int]) -> Iterator[tuple[str, str | None, str]]:
+def _parts(role: str, said: Mapping[str, Any], reasons: Counter[str]) -> Iterator[tuple[str, str | None, str]]:
     """What one message says, in order: (role, name, text). What goes to tools and comes back is of the tool."""
     blocks = said.get("content")
     texts: list[str] = []
@@ -107,9 +106,7 @@ def _parts(role: str, said: Mapping[str, Any], reasons: dict[str, int]) -> Itera
             texts.append(_cited(block))
         elif kind in _THOUGHTS:
             if kind in ("thinking", "redacted_thinking"):
-                reasons["what the model thought and did not say"] = (
-                    reasons.get("what the model thought and did not say", 0) + 1
-                )
+                reasons["what the model thought and did not say"] += 1
         else:
             name = block["name"] if isinstance(block.get("name"), str) else None
             if text := _of_tool(block):

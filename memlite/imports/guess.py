@@ -23,6 +23,8 @@ def source(path: Path) -> tuple[str, str]:
         if stores or history:
             return "mem0", "it has a collection of Qdrant in it" if stores else "it has mem0's history.db in it"
         raise InvalidInputError(f"{path} is a folder, and none of mem0; give the path of a file.")
+    if not path.is_file():
+        raise InvalidInputError(f"{path} is no file, and it has to be read more than once.")
     inside = files.conversations(path)[0]
     with files.opened(path, inside[0]) as text:
         if text.stream.peek(len(_SQLITE)).startswith(_SQLITE):

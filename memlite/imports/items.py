@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone, tzinfo
 from typing import Any
@@ -87,6 +87,23 @@ def when(value: object, zone: tzinfo | None) -> datetime | None:
 def _is_number(text: str) -> bool:
     whole, _, part = text.strip().partition(".")
     return whole.isascii() and whole.isdecimal() and len(whole) > 8 and (not part or part.isdecimal())
+
+
+def lines(place: str, id_: str, parts: Iterable[tuple[str, str | None, str]], at: datetime | None) -> list[Line]:
+    """One message of a source as the messages that it is here: (role, name, text) each; the first has its id."""
+    return [
+        Line(
+            place,
+            {
+                "role": role,
+                "name": name,
+                "content": text,
+                "id": id_ if number == 1 else f"{id_}:{number}",
+                "observed_at": at,
+            },
+        )
+        for number, (role, name, text) in enumerate(parts, 1)
+    ]
 
 
 class Identifiers:

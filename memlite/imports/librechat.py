@@ -9,7 +9,7 @@ from typing import Any
 
 from memlite.errors import InvalidInputError
 from memlite.imports.files import Text
-from memlite.imports.items import Conversation, Item, Line, undated, when
+from memlite.imports.items import Conversation, Item, Line, lines, undated, when
 from memlite.imports.trees import branch, last_leaf
 from memlite.records import LeftOut
 
@@ -57,7 +57,7 @@ def _conversation(place: str, value: Any, zone: tzinfo | None) -> Iterator[Item]
     way = branch(parents, leaf) if linked and leaf is not None else list(turns)
     if left := len(turns) - len(way):
         yield LeftOut(place, "messages on a branch that was left: edited, or answered again", left)
-    lines: list[Line] = []
+    said_here: list[Line] = []
     empty = thoughts = 0
     for message_id in way:
         said, where = turns[message_id], f"{place}, message {message_id}"
@@ -73,13 +73,11 @@ def _conversation(place: str, value: Any, zone: tzinfo | None) -> Iterator[Item]
         parts = list(_parts(role, said))
         thoughts += sum(1 for each in _blocks(said) if each.get("type") == "think")
         empty += not parts
-        for number, (who, name, text) in enumerate(parts, 1):
-            key = message_id if number == 1 else f"{message_id}:{number}"
-            lines.append(Line(where, {"role": who, "name": name, "content": text, "id": key, "observed_at": at}))
+        said_here += lines(where, message_id, parts, at)
     for count, reason in ((empty, "messages without a text"), (thoughts, "what the model thought and did not say")):
         if count:
             yield LeftOut(place, reason, count)
-    yield Conversation(id_, place, lines, title)
+    yield Conversation(id_, place, said_here, title)
 
 
 def _blocks(said: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -46,7 +46,8 @@ class Target:
     """Where an import goes. whose: the ids that were given; those of a conversation's run and of a memory of mem0 come
     from the source. append, learn: as `Memory.add` does it, the one inside a transaction, the other after it.
 
-    tell: progress. skipped: told of everything that is left out. texts: what is being read, for the estimate.
+    tell: progress. skipped: told of everything that is left out. reading: for the estimate. modified: when the source
+    was changed last, for what has no time.
     """
 
     database: Database
