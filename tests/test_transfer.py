@@ -69,6 +69,16 @@ def test_json_has_the_librarys_keys(run: Run, talk: Path) -> None:
     assert (found["queued"], found["left_out"][0]["place"]) == (0, "conversation 1 (Talk), message b")
 
 
+def test_broken_characters_in_what_is_told_do_no_harm(run: Run, tmp_path: Path) -> None:
+    place = tmp_path / "conversations.json"
+    place.write_text(
+        '[{"title": "Half \\ud83d\\u001b[31m", "mapping": {"\\ud83d": 5}, "id": "\\ud83d"}]', encoding="utf-8"
+    )
+    result = run("import", place, code=1)
+    assert "Half \ufffd" in result.stderr
+    assert "\x1b" not in result.stderr
+
+
 def test_a_dry_run_makes_no_file(run: Run, talk: Path, path: Path) -> None:
     assert "would add: 1 message, 1 conversation" in run("import", talk, "--dry-run").stdout
     assert not path.exists()

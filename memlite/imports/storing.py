@@ -388,6 +388,7 @@ class Storing:
     # -- telling -----------------------------------------------------------------------------------
 
     def _leave(self, left: LeftOut) -> None:
+        left = replace(left, place=self._clean(left.place), reason=self._clean(left.reason))
         if left.count:
             self._counts.reasons[_without_values(left.reason)] += left.count
         if len(self._counts.left_out) < MOST_SHOWN:
