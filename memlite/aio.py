@@ -37,6 +37,8 @@ class AsyncMemory:
 
     add = _in_thread(Memory.add)
     remember = _in_thread(Memory.remember)
+    import_file = _in_thread(Memory.import_file)
+    export = _in_thread(Memory.export)
     get = _in_thread(Memory.get)
     get_all = _in_thread(Memory.get_all)
     search = _in_thread(Memory.search)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -17,12 +15,21 @@ import click
 from memlite import output
 from memlite.bench.commands import bench
 from memlite.commands import LEFT, Group, answer_errors, example, progress
+from memlite.commands import asked_scope as _asked_scope
+from memlite.commands import db_option as _db_option
+from memlite.commands import opened as _memory
+from memlite.commands import output_options as _output_options
+from memlite.commands import path_of as _path
+from memlite.commands import print_ as _print
+from memlite.commands import scope_of as _scope
+from memlite.commands import scope_options as _scope_options
+from memlite.commands import tell_notes as _notes
+from memlite.commands import typed as _typed
 from memlite.deletion import LOG_HELD
 from memlite.errors import NotFoundError
-from memlite.memory import Memory, default_path
+from memlite.memory import Memory
 from memlite.records import AUDIT_KINDS, AddResult, Checked, DeletionPreview, Matching, Message, Receipt, Repaired
-
-DEFAULT_USER = "me"
+from memlite.transfer import export, import_
 
 
 @click.group(
@@ -45,86 +52,11 @@ def _command(line: str, **settings: Any) -> Callable[[Callable[..., None]], clic
     return lambda function: main.command(epilog=example(line), **settings)(answer_errors(function))
 
 
-def _db_option(function: Callable[..., Any]) -> Callable[..., Any]:
-    return click.option(
-        "--db", "own_db", type=click.Path(path_type=Path), help="The file, here as before the command."
-    )(function)
-
-
-def _scope_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    for name, text in (
-        ("run", "One conversation."),
-        ("agent", "Which assistant."),
-        ("user", "Whose memory."),
-    ):
-        default = f" Without --user, --agent and --run it is the user {DEFAULT_USER!r}." if name == "user" else ""
-        function = click.option(f"--{name}", f"{name}_id", envvar=f"MEMLITE_{name.upper()}", help=text + default)(
-            function
-        )
-    return function
-
-
-def _output_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    function = click.option("--nl", is_flag=True, help="One JSON object a line.")(function)
-    return click.option("--json", "as_json", is_flag=True, help="One JSON value.")(function)
-
-
-def _scope(user_id: str | None, agent_id: str | None, run_id: str | None) -> dict[str, Any]:
-    if user_id is None and agent_id is None and run_id is None:
-        user_id = DEFAULT_USER
-    return {"user_id": user_id, "agent_id": agent_id, "run_id": run_id}
-
-
-def _asked_scope(ids: Mapping[str, str | None]) -> dict[str, str | None] | None:
-    """The scope that was given, None where it is only the default one."""
-    return {name: value for name, value in ids.items() if value is not None} or None
-
-
-def _path(own_db: Path | None) -> Path:
-    return own_db or click.get_current_context().obj or default_path()
-
-
-@contextmanager
-def _memory(own_db: Path | None, *, create: bool = False, **settings: Any) -> Iterator[Memory]:
-    """The memory of this command. Only what writes something new may make the file."""
-    path = _path(own_db)
-    if not create and not path.exists():
-        raise click.ClickException(f"{path} does not exist; `memlite add` makes it, --db names another file.")
-    with Memory(path, **settings) as memory:
-        yield memory
-
-
-def _print(value: Any, items: Iterable[Any], lines: Callable[[], Iterable[str]], as_json: bool, nl: bool) -> None:
-    """The whole value with --json, its items with --nl, lines otherwise."""
-    shown: Iterable[str]
-    if as_json:
-        shown = [output.dump(value)]
-    elif nl:
-        shown = map(output.dump, items)
-    else:
-        shown = lines()
-    try:
-        for line in shown:
-            click.echo(line)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # `memlite list | head` is not an error; what is left in the buffer goes nowhere.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise click.ClickException(f"cannot write the answer: {error.strerror}") from error
-
-
 def _nothing(memory_path: Path, what: str, scope: Mapping[str, str | None]) -> None:
     """Say whose memory was looked at: it is easily another one than the person meant."""
     whose = " ".join(f"{name.removesuffix('_id')}={value}" for name, value in scope.items() if value)
     told = f" for {whose} in {memory_path} (--user, --agent, --run choose another)" if whose else f" in {memory_path}"
     click.echo(f"no {what}{told}", err=True)
-
-
-def _notes(notes: Iterable[str]) -> None:
-    for note in notes:
-        click.echo(f"note: {note}", err=True)
 
 
 def _json_option(name: str, text: str | None) -> Any:
@@ -839,12 +771,6 @@ def log(
     _print(shown, shown, lambda: lines, as_json, nl)
 
 
-def _typed(*names: str) -> bool:
-    """Whether any of these options stands on the command line, and not only in the environment."""
-    source = click.get_current_context().get_parameter_source
-    return any(source(name) == click.core.ParameterSource.COMMANDLINE for name in names)
-
-
 @_command("memlite diff 2026-01-01 --user ana")
 @click.argument("since", required=False)
 @click.option("--since", "since_", metavar="SINCE", help="The same as the argument.")
@@ -1004,6 +930,8 @@ def models_pull(target: str, role: Any) -> None:
         click.echo(f"{model.role}  {model.path}")
 
 
+main.add_command(export)
+main.add_command(import_)
 main.add_command(bench)
 
 

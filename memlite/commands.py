@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import functools
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import click
 
+from memlite import output
 from memlite.errors import InvalidInputError, MemliteError
+from memlite.memory import Memory, default_path
+
+DEFAULT_USER = "me"
 
 LEFT = 3  # exit code: what was asked for is deleted, but something of it is left in a place that the receipt names
 _ALSO = {"history": "log"}  # another name that a command is called by
@@ -50,3 +57,90 @@ def answer_errors(function: Callable[..., None]) -> Callable[..., None]:
 def progress() -> Callable[[str], None] | None:
     """Lines on stderr while a person watches, nothing otherwise."""
     return (lambda line: click.echo(line, err=True)) if sys.stderr.isatty() else None
+
+
+def db_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """--db, here as before the command."""
+    return click.option(
+        "--db", "own_db", type=click.Path(path_type=Path), help="The file, here as before the command."
+    )(function)
+
+
+def scope_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """--user, --agent and --run."""
+    for name, text in (
+        ("run", "One conversation."),
+        ("agent", "Which assistant."),
+        ("user", "Whose memory."),
+    ):
+        default = f" Without --user, --agent and --run it is the user {DEFAULT_USER!r}." if name == "user" else ""
+        function = click.option(f"--{name}", f"{name}_id", envvar=f"MEMLITE_{name.upper()}", help=text + default)(
+            function
+        )
+    return function
+
+
+def output_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """--json and --nl; see `print_`."""
+    function = click.option("--nl", is_flag=True, help="One JSON object a line.")(function)
+    return click.option("--json", "as_json", is_flag=True, help="One JSON value.")(function)
+
+
+def scope_of(user_id: str | None, agent_id: str | None, run_id: str | None) -> dict[str, Any]:
+    """The scope that was given, or the default one."""
+    if user_id is None and agent_id is None and run_id is None:
+        user_id = DEFAULT_USER
+    return {"user_id": user_id, "agent_id": agent_id, "run_id": run_id}
+
+
+def asked_scope(ids: Mapping[str, str | None]) -> dict[str, str | None] | None:
+    """The scope that was given, None where it is only the default one."""
+    return {name: value for name, value in ids.items() if value is not None} or None
+
+
+def path_of(own_db: Path | None) -> Path:
+    """The file of this command."""
+    return own_db or click.get_current_context().obj or default_path()
+
+
+@contextmanager
+def opened(own_db: Path | None, *, create: bool = False, **settings: Any) -> Iterator[Memory]:
+    """The memory of this command. Only what writes something new may make the file."""
+    path = path_of(own_db)
+    if not create and not path.exists():
+        raise click.ClickException(f"{path} does not exist; `memlite add` makes it, --db names another file.")
+    with Memory(path, **settings) as memory:
+        yield memory
+
+
+def print_(value: Any, items: Iterable[Any], lines: Callable[[], Iterable[str]], as_json: bool, nl: bool) -> None:
+    """The whole value with --json, its items with --nl, lines otherwise."""
+    shown: Iterable[str]
+    if as_json:
+        shown = [output.dump(value)]
+    elif nl:
+        shown = map(output.dump, items)
+    else:
+        shown = lines()
+    try:
+        for line in shown:
+            click.echo(line)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # `memlite list | head` is not an error; what is left in the buffer goes nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise click.ClickException(f"cannot write the answer: {error.strerror}") from error
+
+
+def tell_notes(notes: Iterable[str]) -> None:
+    """What an answer has to say beside itself, on stderr."""
+    for note in notes:
+        click.echo(f"note: {note}", err=True)
+
+
+def typed(*names: str) -> bool:
+    """Whether any of these options stands on the command line, and not only in the environment."""
+    source = click.get_current_context().get_parameter_source
+    return any(source(name) == click.core.ParameterSource.COMMANDLINE for name in names)

@@ -103,7 +103,10 @@ KNOWN_AT = f"""
 
 @dataclass(frozen=True, slots=True)
 class NewFact:
-    """A fact ready to be stored. Instants are UTC milliseconds, ttl milliseconds, offsets minutes, metadata JSON."""
+    """A fact ready to be stored. Instants are UTC milliseconds, ttl milliseconds, offsets minutes, metadata JSON.
+
+    uid: the id that it is to have, 32 hexadecimal digits; "" for a new one.
+    """
 
     text: str
     observed_at: int
@@ -123,6 +126,7 @@ class NewFact:
     valid_to: int | None = None
     expires_at: int | None = None
     ttl: int | None = None
+    uid: str = ""
 
     @property
     def begins(self) -> int:
@@ -143,7 +147,7 @@ def insert(db: apsw.Connection, scope_id: int, batch_id: int | None, fact: NewFa
     """Store one fact; return its row id and id. A living twin makes this fail: look with `twin` first. One that has a
     `valid_to` is past.
     """
-    uid = uuid.uuid4().hex
+    uid = fact.uid or uuid.uuid4().hex
     db.execute(
         """
         INSERT INTO facts(uid, scope_id, batch_id, text, hash, words, attributed_to, kind, metadata, confidence,

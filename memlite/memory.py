@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta, tzinfo
 from pathlib import Path
 from types import EllipsisType, TracebackType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import IO, TYPE_CHECKING, Any, Literal
 
 import apsw
 
@@ -64,12 +64,15 @@ from memlite.records import (
     Diff,
     Entity,
     Event,
+    Exported,
     Extractor,
     Fact,
     Finding,
     Fixed,
     FoundDate,
     Hits,
+    Imported,
+    LeftOut,
     Matching,
     Message,
     NamedEntity,
@@ -307,6 +310,113 @@ class Memory:
             rewording.rewrite(db, row_id, change, made, zone=self._zone)
         with self._database.read() as db:
             return self._facts(db, [row_id])[0]
+
+    def import_file(
+        self,
+        path: str | Path,
+        source: str = "auto",
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        extract: Literal["now", "later", "never"] = "later",
+        dry_run: bool = False,
+        progress: Callable[[str], None] | None = None,
+        skipped: Callable[[LeftOut], None] | None = None,
+    ) -> Imported:
+        """Bring in what another program, or another memlite, has kept; the same import again adds nothing.
+
+        path: a file, a zip or a folder. source: "chatgpt", "claude", "librechat", "mcp-memory", "mem0", "jsonl",
+        "text", "memlite" (what `export` wrote), or "auto": what is in the file tells. Each conversation becomes a run
+        under its own id, unless a run_id is given, and its messages keep their dates. The ids that are given say whose
+        memory it becomes; a memory of mem0 keeps those it has beside them, and memlite's own export all of its.
+        extract: as in `add`; "later" by default, for years of talk take hours: `work` does it. What is imported has no
+        vectors before that. dry_run: only tell what would be added. progress: told how far it is; skipped: told of
+        everything that is left out, with its place and the reason. A malformed part does not stop the rest; an import
+        that was stopped goes on where it was when it is started again.
+        Raises InvalidInputError for what is of no such source, FileError where it cannot be read.
+        """
+        if extract not in _EXTRACT:
+            raise InvalidInputError(f"extract is {extract!r}, expected one of {', '.join(_EXTRACT)}.")
+        from memlite import imports  # here, for few processes import anything
+
+        given = any(each is not None for each in (user_id, agent_id, run_id))
+        scope = self._ids(user_id, agent_id, run_id) if given or self._bound else Scope()
+
+        def append(
+            of: Scope, said: Sequence[messages.NewMessage], metadata: str
+        ) -> tuple[batches.Batch, list[tuple[int, str]], list[Skipped]]:
+            waits = extract != "never"
+            return self._append(of, said, metadata, waits=waits, kind="", instructions="", expires_at=None)
+
+        def learn_from(batch_id: int, rows: Sequence[int]) -> tuple[int, str | None]:
+            learnt = Learnt()
+            try:
+                self._semantic.catch_up("message", rows)
+                reason = self._learn_now(batch_id, learnt)
+            except ModelError as error:
+                reason = str(error)
+            return len(learnt.facts), reason
+
+        return imports.bring(
+            Path(path).expanduser(),
+            source,
+            self._database,
+            whose=scope,
+            bound=self._bound,
+            zone=self._zone,
+            dry_run=dry_run,
+            append=append,
+            learn=learn_from if extract == "now" else None,
+            progress=progress or (lambda line: None),
+            skipped=skipped or (lambda left: None),
+        )
+
+    def export(
+        self,
+        target: str | Path | IO[bytes],
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        format: Literal["jsonl", "markdown"] = "jsonl",
+        vectors: bool = False,
+        messages: bool = True,
+    ) -> Exported:
+        """Write the whole file, or a scope of it, to one file that another memlite can import, or that people can read.
+
+        target: a path, or an open binary stream. A file is written beside its name and then given it, readable by its
+        owner alone, so that it is whole or not there. "jsonl" has everything that was said and learnt, past and hidden,
+        with its history (docs/export.md); imported and exported again it is the same bytes. vectors: those as well.
+        "markdown" has the facts by scope, each before what it replaced; messages=False leaves the conversations out.
+        All of it is of one moment, while others go on writing. Raises InvalidInputError, FileError.
+        """
+        if format not in ("jsonl", "markdown"):
+            raise InvalidInputError(f"format is {format!r}, expected jsonl or markdown.")
+        if format == "jsonl" and not messages:
+            raise InvalidInputError(
+                "messages=False is for Markdown: facts without their messages would lose their sources."
+            )
+        if format == "markdown" and vectors:
+            raise InvalidInputError("vectors=True is for jsonl; nobody reads them.")
+        if vectors and self._database.vectors_off:
+            raise ModelMissingError(f"the vectors cannot be read: {self._database.vectors_off}")
+        from memlite import exports, readable  # here, as in `import_file`
+
+        given = any(each is not None for each in (user_id, agent_id, run_id))
+        scope = self._ids(user_id, agent_id, run_id) if given else self._bound
+        counts: dict[str, int] = {}
+        with self._database.read() as db:
+            place = _within(scopes.reach(db, scope)) if scope else None
+            if format == "markdown":
+                lines = readable.lines(db, place, with_messages=messages, counts=counts)
+            else:
+                lines = exports.lines(db, place, with_vectors=vectors, counts=counts)
+            if isinstance(target, (str, Path)):
+                exports.write(Path(target), lines)
+            else:
+                exports.write_to(target, lines)
+        return Exported(str(target) if isinstance(target, (str, Path)) else None, format, counts)
 
     def set_ttl(
         self,

@@ -23,6 +23,7 @@ from memlite.records import (
     Fixed,
     Hit,
     Hits,
+    Imported,
     Matched,
     Message,
     NamedEntity,
@@ -136,6 +137,30 @@ def added_lines(result: AddResult) -> list[str]:
     if result.reason:
         lines.append(f"          {result.reason}")
     return lines
+
+
+_TURN_SECONDS = 2.0  # that the default extractor takes for a turn and its answer (see the README)
+
+
+def imported_lines(done: Imported) -> list[str]:
+    """What an import added, what was known, how much was left out of each kind, and how to learn from it."""
+    lines = [f"{'would add' if done.dry_run else 'added'}: {_kinds(done.added) or 'nothing'}"]
+    lines += [f"there already: {_kinds(done.known)}"] if done.known else []
+    lines += [f"left out: {count:,} x {plain(reason)}" for reason, count in done.reasons.items()]
+    if done.queued:
+        minutes = done.queued * _TURN_SECONDS / 60
+        long = f"{minutes / 60:.0f} hours" if minutes > 100 else f"{max(1, minutes):.0f} min"
+        waiting = counted(done.queued, "batch waits", "batches wait")
+        lines.append(f"{waiting} to be learnt from: `memlite work` (--limit), some {long} with the default extractor")
+    return lines
+
+
+def _kinds(counts: Mapping[str, int]) -> str:
+    """So many of each kind; the kinds are plurals."""
+    one = {"batches": "batch", "entities": "entity", "earlier texts of facts": "earlier text of a fact"}
+    return ", ".join(
+        f"{count:,} {kind if count != 1 else one.get(kind, kind.removesuffix('s'))}" for kind, count in counts.items()
+    )
 
 
 def search_lines(hits: Hits) -> list[str]:

@@ -20,6 +20,7 @@ _PIECES = re.compile(rf"(\r?\n|{_TAG})")  # lines, and what prompts put around t
 _BULLET = re.compile(rf"\s*{context.BULLET}(?=\S)")
 _QUOTED = re.compile(r'"([^"\n]+)"')
 _EMPHASIS = re.compile(r"(?<!\w)[*_`~]+(?=\w)|(?<=[\w.,!?])[*_`~]+(?!\w)")
+_SIGNS = frozenset("*_`~")
 _NOT_WORDS = re.compile(rf"{_TAG}|[\W\d_]+")
 _MOST_LINES = 50  # of `context` in one line of a message
 _MOST_SENTENCES = 3  # of one fact
@@ -100,6 +101,8 @@ class _Reader:
         self._root = "s.root_id = ?", (scope.root_id,)
         # `context` shows all agents of a user.
         self._user = ("s.user_key = ?", (scope.user_key,)) if scope.user_key else self._root
+        # Of the whole file: of the root alone it would take a look into each of its runs.
+        self._any_facts = db.execute("SELECT 1 FROM facts LIMIT 1").get is not None
         self.recalled = Recalled()
 
     def own(self, piece: str) -> str:
@@ -138,6 +141,8 @@ class _Reader:
         return next((uid for uid, whole in found if part in one_line(whole)), None)
 
     def _without_facts(self, piece: str) -> str:
+        if not self._any_facts:
+            return piece
         bullet = _BULLET.match(piece)
         text = piece[bullet.end() :] if bullet else piece
         if not text.strip() or (self._user_says and not bullet):
@@ -202,7 +207,8 @@ class _Reader:
 
     def _known(self, texts: Iterable[str]) -> dict[str, tuple[int, str]]:
         """Those of the texts that are facts of the root, as they are or without the signs of emphasis in them."""
-        plain = {text: _EMPHASIS.sub("", text) for text in texts}
+        # Only where there is a sign: of a long sentence there are hundreds of texts.
+        plain = {text: text if _SIGNS.isdisjoint(text) else _EMPHASIS.sub("", text) for text in texts}
         found = facts.with_texts(self._db, *self._root, {*plain, *plain.values()})
         return {text: found.get(text) or found[bare] for text, bare in plain.items() if text in found or bare in found}
 

@@ -732,3 +732,43 @@ class Stats:
     bytes: int
     path: str
     notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """What an import could not use, or leaves out on purpose: where it stands in the source, why, and how much it is.
+    A count of 0 is a remark about what was stored.
+    """
+
+    place: str
+    reason: str
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What an import added, or would have: by kind (conversations, messages, facts, ...).
+
+    source: the format; guessed: what told it, "" where it was given. known: what was there already, by kind. left_out:
+    the first 1,000 things that were not stored; reasons: how many there were of each. queued: batches that wait to be
+    learnt from.
+    """
+
+    source: str
+    guessed: str
+    added: Mapping[str, int]
+    known: Mapping[str, int]
+    left_out: tuple[LeftOut, ...]
+    reasons: Mapping[str, int]
+    queued: int
+    dry_run: bool
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What an export wrote: the file (None for a stream) and how many lines of each kind, or None for Markdown."""
+
+    path: str | None
+    format: str
+    records: Mapping[str, int]

@@ -218,7 +218,7 @@ class Semantic:
                     if theirs is None:
                         vectors.create(db, mine)
                         theirs = mine
-            _compare(theirs, mine)
+            compare(theirs, mine)
             with self._database.read() as db:
                 calibrated = vectors.calibrated(db)
             if not calibrated:
@@ -279,7 +279,8 @@ def _unchanged(
             yield vectors.Row(row[0], vector, row[2], row[3], row[4], bool(row[5]), vectors.ends(row[6]))
 
 
-def _compare(theirs: vectors.Identity, mine: vectors.Identity) -> None:
+def compare(theirs: vectors.Identity, mine: vectors.Identity) -> None:
+    """Raises EmbedderMismatchError where two embedders are not the same model."""
     from memlite.embed import cosine
 
     size = 4 * theirs.dimension
