@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -80,7 +80,7 @@ def pack(hits: Iterable[Hit], room: int, *, replaced: bool = True) -> tuple[list
     shown: list[Hit] = []
     left = room
     for hit in hits:
-        made = _line(hit)
+        made = line(hit.record)
         if len(made) <= _LONGEST_TOKEN * left and (cost := tokens(made) + 1) <= left:
             lines.append(made)
             shown.append(hit)
@@ -132,8 +132,15 @@ def _reading(line: str, start: int, first: int, end: re.Match[str]) -> Recalled:
     )
 
 
-def _line(hit: Hit) -> str:
-    return f"- {one_line(_said(hit.record) if isinstance(hit.record, Message) else hit.text)} ({_day(hit.record)})"
+def line(record: Fact | Message, *about: str, before: Sequence[Fact] = (), most: int | None = None) -> str:
+    """A fact, or who said what, on one line with its day, what else is told about it, and what it replaced.
+
+    about: texts such as "id 4f1c2a9b", without parentheses: the line is then known where it comes back in a message.
+    before: past facts, the last one first. most: characters of the text that are shown.
+    """
+    said = one_line(_said(record) if isinstance(record, Message) else record.text)
+    said = said if most is None or len(said) <= most else said[:most] + "…"
+    return f"- {said} ({', '.join((_day(record), *about))}{_before(before[0]) if before else ''})"
 
 
 def _day(record: Fact | Message) -> str:
