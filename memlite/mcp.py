@@ -621,10 +621,11 @@ def serve(memory: Memory, *, works: bool = True) -> None:
     of a process that is gone is free.
     """
     worker = Worker(memory) if works else None
+    if worker:
+        worker.start()
     try:
-        if worker:
-            worker.start()
         server(memory, worker).run("stdio")
     finally:
-        if worker and not worker.stop(_PATIENCE):
-            os._exit(0)
+        stopped = worker is None or worker.stop(_PATIENCE)
+    if not stopped:
+        os._exit(0)
