@@ -30,6 +30,7 @@ import memlite
 from memlite import context, output
 from memlite.errors import InvalidInputError, MemliteError, NotFoundError
 from memlite.memory import Memory
+from memlite.prompt import one_line
 from memlite.records import DeletionPreview, Fact, Hit, Message, Receipt
 from memlite.worker import Worker
 
@@ -222,16 +223,19 @@ class Tools:
         seen = self._seen(agent_id, run_id)
         if messages:
             result = seen.add(list(messages), extract="later")
+            if self._worker:
+                self._worker.wake()
             notes = self._when_learnt() if result.status == "queued" else result.notes
         else:
             result = seen.remember([{"text": fact, "replaces": replaces} for fact in facts])
             notes = result.notes
         stored = [
-            *(f"stored {output.short(fact.id)}: {fact.text}" for fact in result.facts),
+            *(f"stored {output.short(fact.id)}: {_cut(one_line(fact.text))}" for fact in result.facts),
             *([f"stored {output.counted(len(result.messages), 'message')}"] if result.messages else []),
         ]
         skipped = [
-            f"not stored: {each.text} ({each.reason}{', as ' + output.short(each.existing) if each.existing else ''})"
+            f"not stored: {_cut(one_line(each.text))} "
+            f"({each.reason}{', as ' + output.short(each.existing) if each.existing else ''})"
             for each in result.skipped
         ]
         return _answer(
@@ -241,7 +245,7 @@ class Tools:
                 facts=[_item(fact) for fact in result.facts],
                 messages=list(result.messages),
                 queued=result.status == "queued",
-                skipped=[Skipped(text=s.text, reason=s.reason, existing=s.existing) for s in result.skipped],
+                skipped=[Skipped(text=_cut(s.text), reason=s.reason, existing=s.existing) for s in result.skipped],
                 notes=list(notes),
             ),
         )
@@ -405,7 +409,7 @@ class Tools:
         """A question together with what is remembered that answers it."""
         found = self._memory.context(question)
         lines = _fenced(found.text.splitlines()) or ["(Nothing is remembered that answers this.)"]
-        return "\n".join([question, "", *lines])
+        return "\n".join([question, "", *lines, *found.notes])
 
     # -- one layer down ------------------------------------------------------------------------------
 
@@ -421,7 +425,6 @@ class Tools:
             return stats.notes
         if self._worker is None:
             return (*stats.notes, "queued: this server does not learn from it (--no-work), `memlite work` does")
-        self._worker.wake()
         # What went wrong may quote what was said: it stays in the log of the server and in `memlite stats`.
         trouble = ["the last time, learning failed: `memlite stats` says why"] if self._worker.failed else []
         return (*stats.notes, "queued: facts are learnt from it in the background", *trouble)

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -187,6 +187,24 @@ def test_messages_are_stored_at_once_and_learnt_in_the_background(learning: Memo
         time.sleep(0.01)
     assert worker.stop(60)
     assert [fact.text for fact in ana.get_all()] == ["I play the violin."]
+
+
+def test_messages_get_their_vectors_in_the_background_without_an_extractor_as_well(path: Path) -> None:
+    class Letters:
+        name = "letters"
+        dimension = 26
+
+        def embed(self, texts: Sequence[str]) -> list[list[float]]:
+            return [[1.0 + text.lower().count(chr(97 + n)) for n in range(26)] for text in texts]
+
+    with Memory(path, embedder=Letters(), extractor=False) as memory:
+        ana = memory.scope(user_id="ana")
+        worker = Worker(ana)
+        worker.start()
+        Assistant(ana, worker).told("remember", messages=[{"role": "user", "content": "I play the violin."}])
+        while ana.stats().without_vector:
+            time.sleep(0.01)
+        assert worker.stop(60)
 
 
 def test_a_server_that_does_not_learn_says_who_does(learning: Memory) -> None:
