@@ -830,6 +830,26 @@ def work(limit: int | None, min_confidence: float, as_json: bool, nl: bool, own_
         raise SystemExit(1)
 
 
+@_command("memlite mcp --user ana")
+@click.option("--work/--no-work", default=True, show_default=True, help="Learn from what is queued, in the background.")
+@_min_confidence_option
+@_scope_options
+@_db_option
+def mcp(
+    work: bool, min_confidence: float, user_id: str | None, agent_id: str | None, run_id: str | None,
+    own_db: Path | None,
+) -> None:  # fmt: skip
+    """Serve a scope of the memory to an assistant by the Model Context Protocol, over stdin and stdout."""
+    try:
+        from memlite.mcp import serve
+    except ImportError as error:
+        raise click.ClickException(
+            f"the MCP server needs the official SDK, version 2: pip install 'memlite[mcp]' ({error})."
+        ) from error
+    with _memory(own_db, create=True, min_confidence=min_confidence) as memory:
+        serve(memory.scope(**_scope(user_id, agent_id, run_id)), works=work)
+
+
 @_command("memlite reembed")
 @click.option("--rollback", is_flag=True, help="Go back to the vectors before the last one, or give up one not done.")
 @_output_options

@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -142,11 +142,21 @@ def _reading(line: str, start: int, first: int, end: re.Match[str]) -> Recalled:
 
 def _lines(hit: Hit, query: str) -> Iterator[str]:
     """The line of a hit, and of a message the shorter ones that may fit in its place."""
-    day = _day(hit.record)
-    yield f"- {one_line(_said(hit.record) if isinstance(hit.record, Message) else hit.text)} ({day})"
+    yield line(hit.record)
     if isinstance(hit.record, Message):
         for most in _EXCERPTS:
-            yield f"- {_part(hit.record, query, most)} ({day})"
+            yield f"- {_part(hit.record, query, most)} ({_day(hit.record)})"
+
+
+def line(record: Fact | Message, *about: str, before: Sequence[Fact] = (), most: int | None = None) -> str:
+    """A fact, or who said what, on one line with its day, what else is told about it, and what it replaced.
+
+    about: texts such as "id 4f1c2a9b", without parentheses: the line is then known where it comes back in a message.
+    before: past facts, the last one first. most: characters of the text that are shown.
+    """
+    said = one_line(_said(record) if isinstance(record, Message) else record.text)
+    said = said if most is None or len(said) <= most else said[:most] + "…"
+    return f"- {said} ({', '.join((_day(record), *about))}{_before(before[0]) if before else ''})"
 
 
 def _day(record: Fact | Message) -> str:
