@@ -39,10 +39,11 @@ def read(given: Given, observed: tuple[int, int], zone: tzinfo | None) -> list[N
     if not given:
         raise InvalidInputError("messages is empty, expected at least one message.")
     found = [_message(item, number, observed, zone) for number, item in enumerate(given, 1)]
-    ids = [message.caller_id for message in found if message.caller_id is not None]
-    for id_ in ids:
-        if ids.count(id_) > 1:
-            raise InvalidInputError(f"two messages have the id {id_!r}; an id stands for one message of a scope.")
+    ids: set[str] = set()
+    for id_ in (message.caller_id for message in found if message.caller_id is not None):
+        if id_ in ids:
+            raise InvalidInputError(f"two messages have the id {id_!r:.60}; an id stands for one message of a scope.")
+        ids.add(id_)
     return found
 
 

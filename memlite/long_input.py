@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from memlite import ground
 from memlite.errors import ModelError
-from memlite.records import ExtractionRequest, Turn
+from memlite.records import ExtractionRequest, ResolvedDate, Turn
 
 _SENTENCE_END = r"[.!?。！？…]['\")\]]*\s+|\n+|[。！？]"
 
@@ -118,9 +118,23 @@ def _halves(turn: Turn, room: int, without: int) -> list[Turn]:
         if near:
             middle = min(near, key=lambda border: abs(border - middle))
             break
-    return [_piece(turn, text[:middle]), _piece(turn, text[middle:])]
+    before, behind = _dates_apart(turn, middle)
+    return [
+        replace(turn, text=text[:middle], dates=before),
+        replace(turn, text=text[middle:], dates=behind),
+    ]
 
 
-def _piece(turn: Turn, text: str) -> Turn:
-    dates = tuple(found for found in turn.dates if found.expression.casefold() in text.casefold())
-    return replace(turn, text=text, dates=dates)
+def _dates_apart(turn: Turn, middle: int) -> tuple[tuple[ResolvedDate, ...], tuple[ResolvedDate, ...]]:
+    """A turn's dates, which are in the order of its text, before a place and behind it; what it cuts is in neither."""
+    before: list[ResolvedDate] = []
+    behind: list[ResolvedDate] = []
+    at = 0
+    for found in turn.dates:
+        place = turn.text.find(found.expression, at)
+        if place < 0:
+            continue
+        at = place + len(found.expression)
+        if at <= middle or place >= middle:
+            (before if at <= middle else behind).append(found)
+    return tuple(before), tuple(behind)

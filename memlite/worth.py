@@ -18,7 +18,7 @@ _SMALL_TALK = frozenset(
 _NEGATION = re.compile(r"\b(?:not|no|never|none|without|longer|\w+n['’]t|cannot|stopped|quit)\b", re.IGNORECASE)
 _PASTED = re.compile(
     r"\b(?:pasted?|pasting)\b"
-    r"|\b(?:summari[sz]e|sum up|shorten|proofread|translate|rephrase|reword|gist of|tl;?dr)\b[^.?!]*"
+    r"|\b(?:summari[sz]e|sum up|shorten|proofread|translate|rephrase|reword|gist of|tl;?dr)\b[^.?!]{0,200}"
     r"\b(?:this|these|that|below|following|article|text|e-?mail|letter|notice|page|paragraph)\b",
     re.IGNORECASE,
 )
@@ -110,6 +110,7 @@ def _asked(sentence: str) -> str:
     """What a sentence asks for a yes or no, '' if nothing: of one with a tag the clause before that."""
     if not sentence.rstrip().endswith("?"):
         return ""
+    sentence = " ".join(sentence.split())  # \s+ at each place of a long gap would cost the square of its length
     if re.search(_TAG, sentence):
         return _CLAUSE.split(re.sub(_TAG, "", sentence))[-1]
     return sentence if re.match(_ASKING, sentence) else ""
