@@ -20,6 +20,8 @@ from memlite.words import fold
 
 Given = str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]]
 
+_LONGEST_NAME = 200  # characters of a name that is found by rule
+
 KEYS = (
     "text",
     "entities",
@@ -90,8 +92,9 @@ def fact_text(text: object, where: str) -> str:
 
 
 def named_by_rule(text: str) -> tuple[NamedEntity, ...]:
-    """The names in a text that no model has read; what they name is not known."""
-    names = {fold(name): name for name in reversed(ground.mentioned_names(text)) if fold(name)}
+    """The names in a text that no model has read; what they name is not known. A run of many capitals is none."""
+    found = [name for name in ground.mentioned_names(text) if len(name) <= _LONGEST_NAME]
+    names = {fold(name): name for name in reversed(found) if fold(name)}
     return tuple(NamedEntity(name, UNKNOWN) for name in reversed(names.values()))
 
 

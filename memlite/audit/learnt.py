@@ -26,8 +26,8 @@ _INSTRUCTS = re.compile(
     r"|^the assistant is (?:an? )?(?:helpful|(?:large |ai )?language model|ai (?:assistant|model))\b",
     re.IGNORECASE,
 )
-# The day with which a line of `context` ends, and what may stand before such a line since: a quotation mark, a bullet or
-# number. Each is looked for by itself: one pattern for the whole line would begin anew at every word of a long text.
+# The day with which a line of `context` ends, and what may stand before such a line since: a quotation mark, a bullet,
+# a number. Each is looked for by itself: one pattern for the whole line would begin anew at every word of a long text.
 _LINE_END = re.compile(
     r" \(\d{4}-\d\d-\d\d(?:, (?:true until|no longer)[^()]*)?"
     rf"(?:, before: [^\n]{{1,{LONGEST_QUOTE}}}?)?\)"
