@@ -113,8 +113,8 @@ class Compact:
         self.greedy_first = greedy_first
 
     def parts(self, chat: ChatModel, request: ExtractionRequest) -> list[ExtractionRequest]:
-        """A part for each message, and for each topic of a long one: shown two, a small model makes one fact of what two
-        people said, and of six facts in one message it writes three.
+        """A part for each message, and for each topic of a long one: shown two, a small model makes one fact of what
+        two people said, and of six facts in one message it writes three.
         """
         room = min(compact.LONGEST_PROMPT, chat.n_ctx - compact.LONGEST_ANSWER)
         parts: list[ExtractionRequest] = []

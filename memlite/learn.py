@@ -212,29 +212,40 @@ def accepted(
     """The facts of an answer that may be stored, and the others, each with the reason why not."""
     kept: list[ExtractedFact] = []
     skipped = list(extraction.unusable)
-    for told in extraction.facts:
-        seen = as_shown(told, request)
-        fact, cut = ground.trimmed(ground.as_said(told, seen), seen)
-        if cut:
-            skipped.append(Skipped(cut, f"no cited message says it; it was cut from a fact: {fact.text}"))
-        owned = sense.with_owner(fact, seen)
-        fact = owned or fact
-        if reasons := ground.ungrounded(fact, seen):
-            reason = "not grounded: " + "; ".join(reasons)
-        elif owned is None:
-            reason = "it gives to its speaker what is somebody else's"
-        elif cut and not sense.is_sentence(fact.text):
-            reason = "what no cited message says was cut from it, and what is left has no verb"
-        elif fact.confidence is not None and fact.confidence < min_confidence:
-            reason = f"its confidence is {fact.confidence}, below {min_confidence}"
-        else:
-            reason = sense.distorted(fact, seen) or worth.unworthy(fact, seen) or ""
-        if reason:
-            skipped.append(Skipped(fact.text, reason))
-        else:
-            # Under the known fact's text it is that one's duplicate: its source is added, and no second fact.
-            kept.append(replace(fact, text=worth.known(fact, seen) or fact.text))
+    try:
+        for told in extraction.facts:
+            fact, reasons = _judged(told, as_shown(told, request), min_confidence)
+            skipped += reasons
+            kept += [fact] if fact else []
+    finally:
+        ground.forget()
     return kept, skipped
+
+
+def _judged(
+    told: ExtractedFact, seen: ExtractionRequest, min_confidence: float
+) -> tuple[ExtractedFact | None, list[Skipped]]:
+    """A fact as it may be stored, None where it may not, and what of it is not."""
+    skipped: list[Skipped] = []
+    fact, cut = ground.trimmed(ground.as_said(told, seen), seen)
+    if cut:
+        skipped.append(Skipped(cut, f"no cited message says it; it was cut from a fact: {fact.text}"))
+    owned = sense.with_owner(fact, seen)
+    fact = owned or fact
+    if reasons := ground.ungrounded(fact, seen):
+        reason = "not grounded: " + "; ".join(reasons)
+    elif owned is None:
+        reason = "it gives to its speaker what is somebody else's"
+    elif cut and not sense.is_sentence(fact.text):
+        reason = "what no cited message says was cut from it, and what is left has no verb"
+    elif fact.confidence is not None and fact.confidence < min_confidence:
+        reason = f"its confidence is {fact.confidence}, below {min_confidence}"
+    else:
+        reason = sense.distorted(fact, seen) or worth.unworthy(fact, seen) or ""
+    if reason:
+        return None, [*skipped, Skipped(fact.text, reason)]
+    # Under the known fact's text it is that one's duplicate: its source is added, and no second fact.
+    return replace(fact, text=worth.known(fact, seen) or fact.text), skipped
 
 
 def as_shown(fact: ExtractedFact, request: ExtractionRequest) -> ExtractionRequest:

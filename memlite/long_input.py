@@ -64,7 +64,7 @@ def by_topic(turn: Turn, most: int) -> list[Turn]:
         return len(before & after) / max(1, min(len(before), len(after))), abs(2 * ends[at] - len(text))
 
     cut = ends[min(cuts, key=shared)]
-    return [piece for half in (text[:cut], text[cut:]) for piece in by_topic(_piece(turn, half), most)]
+    return [piece for half in _cut(turn, cut) for piece in by_topic(half, most)]
 
 
 def _topic_end(turns: Sequence[Turn], most: int) -> int:
@@ -118,23 +118,19 @@ def _halves(turn: Turn, room: int, without: int) -> list[Turn]:
         if near:
             middle = min(near, key=lambda border: abs(border - middle))
             break
-    before, behind = _dates_apart(turn, middle)
-    return [
-        replace(turn, text=text[:middle], dates=before),
-        replace(turn, text=text[middle:], dates=behind),
-    ]
+    return _cut(turn, middle)
 
 
-def _dates_apart(turn: Turn, middle: int) -> tuple[tuple[ResolvedDate, ...], tuple[ResolvedDate, ...]]:
-    """A turn's dates, which are in the order of its text, before a place and behind it; what it cuts is in neither."""
+def _cut(turn: Turn, at: int) -> list[Turn]:
+    """The turn as two. Its dates are in the order of its text, and go with their words; what is cut is in neither."""
+    text, begin = turn.text, 0
     before: list[ResolvedDate] = []
     behind: list[ResolvedDate] = []
-    at = 0
     for found in turn.dates:
-        place = turn.text.find(found.expression, at)
+        place = text.find(found.expression, begin)
         if place < 0:
             continue
-        at = place + len(found.expression)
-        if at <= middle or place >= middle:
-            (before if at <= middle else behind).append(found)
-    return tuple(before), tuple(behind)
+        begin = place + len(found.expression)
+        if begin <= at or place >= at:
+            (before if begin <= at else behind).append(found)
+    return [replace(turn, text=text[:at], dates=tuple(before)), replace(turn, text=text[at:], dates=tuple(behind))]

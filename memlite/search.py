@@ -652,7 +652,9 @@ def _hits(db: apsw.Connection, asked: Asked, found: Ranking, explain: bool) -> l
                 sources=tuple(message_records[id_] for id_ in sources),
                 explain=explained(asked, r, record, found) if explain else None,
                 replaced=tuple(replaced[id_] for id_ in older),
-                quote=message_records[max(spoken, key=lambda id_: (rank.match(quotable[id_]), id_))] if spoken else None,
+                quote=message_records[max(spoken, key=lambda id_: (rank.match(quotable[id_]), id_))]
+                if spoken
+                else None,
             )
         )
     return hits
