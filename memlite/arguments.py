@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta, tzinfo
 
-from memlite.errors import InvalidInputError, NotFoundError
+from memlite.errors import InvalidInputError, NotFoundError, excerpt
 from memlite.records import AUDIT_KINDS, AuditKind, Finding
 from memlite.scopes import check_text
 from memlite.search import LANES
@@ -28,7 +28,7 @@ def zone(given: str | tzinfo | None) -> tzinfo | None:
         return zoneinfo.ZoneInfo(given)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError, TypeError) as error:
         raise InvalidInputError(
-            f"timezone is {given!r}, expected an IANA name such as Europe/Lisbon or a tzinfo "
+            f"timezone is {excerpt(given)}, expected an IANA name such as Europe/Lisbon or a tzinfo "
             "(on Windows: pip install tzdata)."
         ) from error
 
@@ -53,7 +53,7 @@ def included(include: object) -> tuple[str, ...]:
     """What a search is to find."""
     names = (include,) if isinstance(include, str) else tuple(include) if isinstance(include, Collection) else ()
     if not names or not all(isinstance(name, str) and name in LANES for name in names):
-        raise InvalidInputError(f"include is {include!r}, expected {' and/or '.join(LANES)}.")
+        raise InvalidInputError(f"include is {excerpt(include)}, expected {' and/or '.join(LANES)}.")
     return tuple(dict.fromkeys(names))
 
 
@@ -129,10 +129,10 @@ def fixes(given: object) -> tuple[tuple[AuditKind, ...], tuple[str, ...]]:
 def id_prefix(id: object) -> str:
     """An id, or enough of its beginning."""
     if not isinstance(id, str) or not id.strip() or not id.isascii():
-        raise InvalidInputError(f"id is {id!r}, expected the id of a fact or message.")
+        raise InvalidInputError(f"id is {excerpt(id)}, expected the id of a fact or message.")
     prefix = id.strip().lower()
     if len(prefix) < _SHORTEST_PREFIX:
-        raise InvalidInputError(f"id is {id!r}; give at least its first {_SHORTEST_PREFIX} characters.")
+        raise InvalidInputError(f"id is {excerpt(id)}; give at least its first {_SHORTEST_PREFIX} characters.")
     return prefix
 
 
@@ -142,5 +142,7 @@ def only(id: str, what: str, found: Sequence[tuple[int, str]]) -> tuple[int, str
     if len(exact or found) == 1:
         return (exact or found)[0]
     if not found:
-        raise NotFoundError(f"no {what} {id!r} is visible here; `memlite list` shows the ids of facts.")
-    raise NotFoundError(f"{id!r} begins the ids of several: {', '.join(uid for _, uid in found)}. Give more of it.")
+        raise NotFoundError(f"no {what} {excerpt(id)} is visible here; `memlite list` shows the ids of facts.")
+    raise NotFoundError(
+        f"{excerpt(id)} begins the ids of several: {', '.join(uid for _, uid in found)}. Give more of it."
+    )

@@ -281,5 +281,5 @@ def _in_dates(day: str, dates: Iterable[ResolvedDate]) -> bool:
 
 def _most_facts(request: ExtractionRequest) -> int:
     """How many facts the messages can hold: two a sentence. A small model fills whatever it is allowed."""
-    sentences = sum(len(re.findall(r"[^.!?。！？\n]*\w[^.!?。！？\n]*", turn.text)) for turn in request.messages)
+    sentences = sum(len(re.findall(r"\w[^.!?。！？\n]*", turn.text)) for turn in request.messages)
     return max(1, min(MOST_FACTS, 2 * sentences))

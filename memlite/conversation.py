@@ -8,7 +8,7 @@ from datetime import tzinfo
 from typing import Any
 
 from memlite import instants
-from memlite.errors import InvalidInputError
+from memlite.errors import InvalidInputError, excerpt
 from memlite.messages import NewMessage
 from memlite.scopes import check_text
 
@@ -39,10 +39,13 @@ def read(given: Given, observed: tuple[int, int], zone: tzinfo | None) -> list[N
     if not given:
         raise InvalidInputError("messages is empty, expected at least one message.")
     found = [_message(item, number, observed, zone) for number, item in enumerate(given, 1)]
-    ids = [message.caller_id for message in found if message.caller_id is not None]
-    for id_ in ids:
-        if ids.count(id_) > 1:
-            raise InvalidInputError(f"two messages have the id {id_!r}; an id stands for one message of a scope.")
+    ids: set[str] = set()
+    for id_ in (message.caller_id for message in found if message.caller_id is not None):
+        if id_ in ids:
+            raise InvalidInputError(
+                f"two messages have the id {excerpt(id_)}; an id stands for one message of a scope."
+            )
+        ids.add(id_)
     return found
 
 
@@ -54,7 +57,7 @@ def _message(item: object, number: int, observed: tuple[int, int], zone: tzinfo 
         raise InvalidInputError(f"{where} is a {type(item).__name__}, expected a text or a dict with role and content.")
     role = _ROLE_NAMES.get(str(item.get("role", "user")).strip().lower())
     if role is None:
-        raise InvalidInputError(f"{where} has the role {item['role']!r}, expected one of {', '.join(ROLES)}.")
+        raise InvalidInputError(f"{where} has the role {excerpt(item['role'])}, expected one of {', '.join(ROLES)}.")
     content = _content(item, where)
     if not content.strip():
         raise InvalidInputError(f"{where} is blank, expected some text.")
@@ -62,7 +65,7 @@ def _message(item: object, number: int, observed: tuple[int, int], zone: tzinfo 
     name = item.get("name") or ""
     caller_id = item.get("id")
     if not isinstance(name, str) or not isinstance(caller_id, (str, int, type(None))):
-        raise InvalidInputError(f"{where}: name and id are texts, found {name!r} and {caller_id!r}.")
+        raise InvalidInputError(f"{where}: name and id are texts, found {excerpt(name)} and {excerpt(caller_id)}.")
     check_text(f"{where}'s name", name)
     if caller_id is not None:
         caller_id = str(caller_id).strip()
@@ -107,7 +110,7 @@ def _part(part: object, where: str) -> str:
         for key, placeholder in _PLACEHOLDERS.items():
             if key in kind:
                 return f"[{placeholder}]"
-    raise InvalidInputError(f"{where} has a content part {str(part)[:80]!r}, expected type text, image, audio or file.")
+    raise InvalidInputError(f"{where} has a content part {excerpt(part)}, expected type text, image, audio or file.")
 
 
 def _tool_call(call: object) -> str:

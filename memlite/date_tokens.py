@@ -82,7 +82,8 @@ def _words(text: str, language: Language, numeric: dict[int, Token]) -> Iterator
             token = Token(phrase[1], phrase[2], start, found[at + len(phrase[0]) - 1][2])
         elif word.isdecimal():
             ending = _ending(text, end, language) if _kind(word) == "n" else ""
-            kind = "0" if text[:start].rstrip()[-1:] in tuple("$€£¥") else "o" if ending else _kind(word)
+            money = text[max(0, start - 20) : start].rstrip()[-1:] in tuple("$€£¥")
+            kind = "0" if money else "o" if ending else _kind(word)
             token = Token(kind, _value(word), start, end + len(ending))
         elif values := language.numbers.cardinal(word):
             token = Token("c", values, start, end)

@@ -260,7 +260,7 @@ def _behind(day: str) -> str:
 def _is_an_end(text: str, start: int, end: int, code: str) -> bool:
     """Whether these words are an end of what has only a number at the other: "3 to 10 August"."""
     joint = rf"(?i:\s?[-–—]\s?|{language(code).range_joint})"
-    before = re.search(rf"(?P<word>\w*)\W*\b\d{{1,2}}(?:st|nd|rd|th|\.)?{joint}$", text[:start])
+    before = re.search(rf"(?P<word>\w*)\W*\b\d{{1,2}}(?:st|nd|rd|th|\.)?{joint}$", text[max(0, start - 40) : start])
     after = re.match(rf"(?i){joint}\d{{1,2}}(?:st|nd|rd|th)?\b(?![-:.]\d| ?{_NAMED_MONTH})", text[end:])
     return bool(after or (before and not re.fullmatch(_NAMED_MONTH, before["word"].lower())))
 

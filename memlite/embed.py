@@ -140,6 +140,8 @@ def unpack(packed: bytes) -> array[float]:
 # Long texts
 
 
+# Characters of a text that its vector is made of: some hundred chunks, whose mean is near that of any other long text.
+LONGEST = 100_000
 _SPACE = re.compile(r"\s")
 _LETTERS_A_TOKEN = 32  # a text with more than this for each token it may have is cut without counting
 
@@ -173,7 +175,7 @@ def _embed(
     run: Callable[[list[str]], list[array[float]]],
 ) -> list[array[float]]:
     """One vector of length 1 for each text: the mean of its chunks' vectors, weighted by their tokens."""
-    parts = [chunks(_clean(text), count, limit) for text in texts]
+    parts = [chunks(_clean(text[:LONGEST]), count, limit) for text in texts]
     vectors = iter(run([part for whole in parts for part in whole]))
     embedded = []
     for whole in parts:

@@ -13,6 +13,16 @@ MemliteError
     └── ExtractionError                     the extractor gave no usable answer
 """
 
+from reprlib import Repr
+
+_SHORT = Repr()
+_SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 60
+
+
+def excerpt(value: object) -> str:
+    """A value that somebody gave, for an error's message: of one that is long or deep the beginning and the end."""
+    return _SHORT.repr(value)
+
 
 class MemliteError(Exception):
     """The base of all of memlite's own errors."""

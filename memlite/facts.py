@@ -521,7 +521,8 @@ def followers(db: apsw.Connection, fact_ids: str) -> list[tuple[int, int, str]]:
           SELECT id, id FROM facts WHERE id IN (SELECT value FROM json_each(?)) AND live = 0
           UNION SELECT line.old, l.from_fact
           FROM line JOIN links l ON l.to_fact = line.id AND l.relation = 'replaces')
-        SELECT line.old, f.id, f.text FROM line JOIN facts f ON f.id = line.id WHERE {CURRENT} ORDER BY line.old, f.id
+        SELECT line.old, f.id, f.text FROM line CROSS JOIN facts f ON f.id = line.id WHERE {CURRENT}
+        ORDER BY line.old, f.id
         """,
         (fact_ids,),
     )

@@ -28,7 +28,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from memlite.errors import InvalidInputError
+from memlite.errors import InvalidInputError, excerpt
 
 if TYPE_CHECKING:
     from apsw import Connection
@@ -120,15 +120,15 @@ def _every(conditions: Iterator[Condition] | Sequence[Condition], word: str) -> 
 def _key_conditions(key: str, wanted: object, column: str) -> Iterator[Condition]:
     if not isinstance(wanted, Mapping):
         if key.strip("$").upper() in LOGICAL and isinstance(wanted, _LISTS):
-            raise InvalidInputError(f"{key!r} has a list of filters: write {key.strip('$').upper()!r}")
+            raise InvalidInputError(f"{excerpt(key)} has a list of filters: write {key.strip('$').upper()!r}")
         if isinstance(wanted, _LISTS):
             raise InvalidInputError(
-                f"{key!r} is compared with a list: write {{'in': [...]}} for one of several values, "
+                f"{excerpt(key)} is compared with a list: write {{'in': [...]}} for one of several values, "
                 "or {'contains': x} for a member of an array"
             )
         wanted = {"eq": wanted}
     elif not wanted:
-        raise InvalidInputError(f"{key!r} has no operator; there are {', '.join(OPERATORS)}")
+        raise InvalidInputError(f"{excerpt(key)} has no operator; there are {', '.join(OPERATORS)}")
     for operator, operand in wanted.items():
         if operator not in OPERATORS:
             raise InvalidInputError(_unknown(key, operator))
@@ -145,7 +145,7 @@ def _unknown(key: str, operator: object) -> str:
     guess = f"; did you mean {near[0]!r}?" if near else ""
     if str(operator).strip("$").upper() in LOGICAL:
         guess = f"; did you mean {name.upper()!r}, which goes around keys, not inside one?"
-    return f"unknown operator {operator!r} on {key!r}: expected one of {', '.join(OPERATORS)}{guess}"
+    return f"unknown operator {excerpt(operator)} on {excerpt(key)}: expected one of {', '.join(OPERATORS)}{guess}"
 
 
 def _test(operator: str, operand: object) -> tuple[str, list[Any], bool]:
@@ -216,7 +216,7 @@ def _plain(value: object, where: str, depth: int) -> object:
         raise InvalidInputError(f"{where} is nested more than {MAX_DEPTH} levels deep")
     if isinstance(value, Mapping):
         members = {_text(key, f"a key of {where}"): each for key, each in value.items()}
-        return {key: _plain(each, f"{where}[{key!r}]", depth + 1) for key, each in members.items()}
+        return {key: _plain(each, f"{where}[{excerpt(key)}]", depth + 1) for key, each in members.items()}
     if isinstance(value, list | tuple):
         return [_plain(each, f"{where}[{number}]", depth + 1) for number, each in enumerate(value)]
     if value is None or isinstance(value, bool):
@@ -234,7 +234,7 @@ def _text(value: object, what: str) -> str:
     if not isinstance(value, str):
         raise InvalidInputError(f"{what} must be a string, not {_found(value)}")
     if any("\ud800" <= character <= "\udfff" for character in value):
-        raise InvalidInputError(f"{what} has half of a surrogate pair, which UTF-8 cannot write: {value!a}")
+        raise InvalidInputError(f"{what} has half of a surrogate pair, which UTF-8 cannot write: {_found(value)}")
     return value
 
 
@@ -253,5 +253,4 @@ def _mapping(value: object, what: str) -> Mapping[Any, Any]:
 
 
 def _found(value: object) -> str:
-    shown = ascii(value)
-    return f"{type(value).__name__} {shown if len(shown) <= 60 else shown[:57] + '...'}"
+    return f"{type(value).__name__} {excerpt(value)}"

@@ -14,10 +14,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import date
+from functools import lru_cache
 from itertools import zip_longest
 
 from memlite import dates
-from memlite.records import ExtractedFact, ExtractionRequest, NamedEntity, Turn
+from memlite.records import ExtractedFact, ExtractionRequest, KnownFact, NamedEntity, Turn
 
 # Below this share of its content words a fact counts as invented. Measured on LoCoMo's 1,210 facts, which
 # people wrote freely: 4 % are below it beside the turns they cite, 84 % beside others of the same speaker. At
@@ -161,7 +162,7 @@ def ungrounded(fact: ExtractedFact, request: ExtractionRequest) -> tuple[str, ..
     """What of the fact its evidence does not bear out, a sentence each; () if the fact is grounded."""
     if not fact.text.strip():
         return ("the fact is empty",)
-    evidence = _Evidence(fact, request)
+    evidence = _evidence(fact, request)
     text = unicodedata.normalize("NFKC", fact.text)
     names = [entity.name for entity in fact.entities]
     if not _is_german(text):  # every German noun has a capital
@@ -229,9 +230,9 @@ def trimmed(fact: ExtractedFact, request: ExtractionRequest) -> tuple[ExtractedF
     clauses = _CLAUSE.split(whole)
     if len(clauses) == 1 and not _PHRASE.search(whole):
         return fact, ""
-    evidence = _Evidence(fact, request)
+    evidence = _evidence(fact, request)
     cited = tuple(turn for turn in request.messages if turn.number in fact.sources) or request.messages
-    now = _Evidence(fact, replace(request, messages=cited, window=(), known=()))
+    now = _evidence(fact, replace(request, messages=cited, window=(), known=()))
     while len(clauses) > 1 and (_says_again(clauses) or not _is_said(clauses[-1], evidence, now)):
         clauses.pop()
     alone = speaks_for_itself(cited, request)
@@ -351,20 +352,30 @@ def fold(text: str) -> str:
     return unicodedata.normalize("NFKC", bare).casefold()
 
 
-class _Evidence:
-    """All that one fact may draw on, read once."""
+def _evidence(fact: ExtractedFact, request: ExtractionRequest) -> _Evidence:
+    cited = tuple(turn for turn in request.messages if turn.number in fact.sources) or request.messages
+    return _read_evidence(cited, request.window, request.messages, request.known)
 
-    def __init__(self, fact: ExtractedFact, request: ExtractionRequest) -> None:
-        cited = [turn for turn in request.messages if turn.number in fact.sources] or list(request.messages)
-        shown = [*request.window, *request.messages]
+
+class _Evidence:
+    """All that a fact may draw on, read once."""
+
+    def __init__(
+        self,
+        cited: tuple[Turn, ...],
+        window: tuple[Turn, ...],
+        messages: tuple[Turn, ...],
+        known_facts: tuple[KnownFact, ...],
+    ) -> None:
+        shown = [*window, *messages]
         resolved = [each for turn in shown for each in turn.dates]
-        said = [turn.text for turn in [*request.window, *cited]] + [each.expression for each in resolved]
-        known = [each.text for each in request.known]
+        said = [turn.text for turn in [*window, *cited]] + [each.expression for each in resolved]
+        known = [each.text for each in known_facts]
         everything = fold("\n".join([*said, *known, *(turn.speaker for turn in shown)]))
 
         self.dates = {_parts(turn.observed_at) for turn in cited}
         self.numbers = _implied_numbers(everything)
-        years = [turn.observed_at.year for turn in [*request.window, *cited]]
+        years = [turn.observed_at.year for turn in [*window, *cited]]
         for text, year in zip_longest([*said, *known], years):
             found, rest = _dates(text)
             self.dates |= {parts for _, parts in found}
@@ -386,10 +397,10 @@ class _Evidence:
         self.words = {form for word in _tokens(everything) for form in (word, _singular(word))}
         self.unspaced = re.sub(r"[^\S\n]", "", everything)
         self.said = fold("\n".join(said))
-        self.stems: dict[str, list[str]] = {}
-        for word in _tokens(self.said):
-            self.stems.setdefault(stem(word), []).append(word)
-            self.stems.setdefault(word[:4], []).append(word)
+        self.stems: dict[str, set[str]] = {}
+        for word in set(_tokens(self.said)):
+            self.stems.setdefault(stem(word), set()).add(word)
+            self.stems.setdefault(word[:4], set()).add(word)
 
     def has_name(self, name: str) -> bool:
         name = re.sub(r"(?<=\w)['’]s(?!\w)", "", name)  # "Ann's Opel": who has it and what it is
@@ -426,6 +437,15 @@ class _Evidence:
         if _is_spaceless(word):
             return word in self.said
         return stem(word) in self.stems or any(_related(word, each) for each in self.stems.get(word[:4], ()))
+
+
+# The facts of a message share their evidence: read for each anew, a long message would cost the square of its length.
+_read_evidence = lru_cache(maxsize=4)(_Evidence)
+
+
+def forget() -> None:
+    """Give up what was read of the messages of earlier facts."""
+    _read_evidence.cache_clear()
 
 
 def _tokens(text: str) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from datetime import date, datetime, timedelta, timezone, tzinfo
 
-from memlite.errors import InvalidInputError
+from memlite.errors import InvalidInputError, excerpt
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 LAST = (datetime.max.replace(tzinfo=timezone.utc) - _EPOCH) // timedelta(milliseconds=1)  # of the calendar
@@ -30,7 +30,7 @@ def read(value: object, zone: tzinfo | None, name: str) -> tuple[int, int]:
             value = datetime.fromisoformat(text[:-1] + "+00:00" if text[-1:] in "zZ" and text else text)
         except ValueError as error:
             raise InvalidInputError(
-                f"{name} is {value!r}, expected ISO 8601 such as 2025-05-11T19:30:00+02:00."
+                f"{name} is {excerpt(value)}, expected ISO 8601 such as 2025-05-11T19:30:00+02:00."
             ) from error
     elif isinstance(value, date) and not isinstance(value, datetime):
         value = datetime(value.year, value.month, value.day)

@@ -17,6 +17,7 @@ from memlite import (
     dates,
     entities,
     event_dates,
+    extracted,
     facts,
     ground,
     history,
@@ -50,6 +51,10 @@ from memlite.words import digest, fold, match_expression, read_query
 
 KNOWN = 10  # nearest known facts of the root shown to the extractor
 LEARNT_ROLES = ("user", "assistant")  # system and tool text is stored, never extracted
+# Characters of a message that is learnt from, and shown with later ones. Each of its facts is compared with all of it,
+# so that what a message costs grows with its length and the number of its facts.
+LONGEST_MESSAGE = 200_000
+_SHOWN = 200  # characters of a longer one in `skipped`
 BESIDE = 16  # messages of a batch, before a cited one and after it, that an extractor was shown with it
 
 
@@ -147,7 +152,7 @@ def propose(
     without what is known from its own messages and later ones. Raises ModelError.
     """
     with timed(learnt.timings, "read"):
-        scope, saying, window, known, earlier = _read_context(database, semantic, batch, again)
+        scope, saying, window, known, earlier = _read_context(database, semantic, batch, again, learnt)
     turns = dict(enumerate(saying, 1))
     candidates: list[Candidate] = []
     if turns:
@@ -207,29 +212,40 @@ def accepted(
     """The facts of an answer that may be stored, and the others, each with the reason why not."""
     kept: list[ExtractedFact] = []
     skipped = list(extraction.unusable)
-    for told in extraction.facts:
-        seen = as_shown(told, request)
-        fact, cut = ground.trimmed(ground.as_said(told, seen), seen)
-        if cut:
-            skipped.append(Skipped(cut, f"no cited message says it; it was cut from a fact: {fact.text}"))
-        owned = sense.with_owner(fact, seen)
-        fact = owned or fact
-        if reasons := ground.ungrounded(fact, seen):
-            reason = "not grounded: " + "; ".join(reasons)
-        elif owned is None:
-            reason = "it gives to its speaker what is somebody else's"
-        elif cut and not sense.is_sentence(fact.text):
-            reason = "what no cited message says was cut from it, and what is left has no verb"
-        elif fact.confidence is not None and fact.confidence < min_confidence:
-            reason = f"its confidence is {fact.confidence}, below {min_confidence}"
-        else:
-            reason = sense.distorted(fact, seen) or worth.unworthy(fact, seen) or ""
-        if reason:
-            skipped.append(Skipped(fact.text, reason))
-        else:
-            # Under the known fact's text it is that one's duplicate: its source is added, and no second fact.
-            kept.append(replace(fact, text=worth.known(fact, seen) or fact.text))
+    try:
+        for told in extraction.facts:
+            fact, reasons = _judged(told, as_shown(told, request), min_confidence)
+            skipped += reasons
+            kept += [fact] if fact else []
+    finally:
+        ground.forget()
     return kept, skipped
+
+
+def _judged(
+    told: ExtractedFact, seen: ExtractionRequest, min_confidence: float
+) -> tuple[ExtractedFact | None, list[Skipped]]:
+    """A fact as it may be stored, None where it may not, and what of it is not."""
+    skipped: list[Skipped] = []
+    fact, cut = ground.trimmed(ground.as_said(told, seen), seen)
+    if cut:
+        skipped.append(Skipped(cut, f"no cited message says it; it was cut from a fact: {fact.text}"))
+    owned = sense.with_owner(fact, seen)
+    fact = owned or fact
+    if reasons := ground.ungrounded(fact, seen):
+        reason = "not grounded: " + "; ".join(reasons)
+    elif owned is None:
+        reason = "it gives to its speaker what is somebody else's"
+    elif cut and not sense.is_sentence(fact.text):
+        reason = "what no cited message says was cut from it, and what is left has no verb"
+    elif fact.confidence is not None and fact.confidence < min_confidence:
+        reason = f"its confidence is {fact.confidence}, below {min_confidence}"
+    else:
+        reason = sense.distorted(fact, seen) or worth.unworthy(fact, seen) or ""
+    if reason:
+        return None, [*skipped, Skipped(fact.text, reason)]
+    # Under the known fact's text it is that one's duplicate: its source is added, and no second fact.
+    return replace(fact, text=worth.known(fact, seen) or fact.text), skipped
 
 
 def as_shown(fact: ExtractedFact, request: ExtractionRequest) -> ExtractionRequest:
@@ -250,9 +266,7 @@ def _ask(extractor: Extractor, request: ExtractionRequest) -> Extraction:
         raise
     except Exception as error:  # any error of foreign code; one bad batch must not hold up the queue
         raise ExtractionError(f"{extractor.name} failed with {type(error).__name__}: {error}") from error
-    if not isinstance(answer, Extraction):
-        raise ExtractionError(f"{extractor.name} returned a {type(answer).__name__}, expected an Extraction")
-    return answer
+    return extracted.checked(answer, request, extractor.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,24 +378,38 @@ def store_vector(
 
 
 def _read_context(
-    database: Database, semantic: Semantic, batch: batches.Batch, again: bool
+    database: Database, semantic: Semantic, batch: batches.Batch, again: bool, learnt: Learnt
 ) -> tuple[StoredScope, list[tuple[int, Message]], list[tuple[int, Message]], list[tuple[int, str]], int]:
     """The batch's messages to learn from, the window before them, the nearest known facts of the root, and how many
     messages the scope has before them.
 
-    What says nothing of its own teaches nothing. Messages and known facts come with their row ids, which sources and
-    links are made of.
+    What says nothing of its own teaches nothing, nor does what is too long, of which `learnt` is told. Messages and
+    known facts come with their row ids, which sources and links are made of.
     """
     with database.read() as db:
         scope = scopes.fetch(db, batch.scope_id)
         ids = messages.of_batch(db, batch.id)
-        new = [(id_, m) for id_, m in messages.fetch(db, ids).items() if m.role in LEARNT_ROLES and m.text]
+        said = messages.fetch(db, ids)
+        new = [(id_, message) for id_, message in said.items() if _teaches(message)]
+        learnt.skipped += [_too_long(message) for message in said.values() if len(message.text) > LONGEST_MESSAGE]
         shown = messages.window(db, batch.scope_id, ids[0]) if ids else []
-        window = [(id_, m) for id_, m in messages.fetch(db, shown).items() if m.role in LEARNT_ROLES and m.text]
+        window = [(id_, message) for id_, message in messages.fetch(db, shown).items() if _teaches(message)]
         near = _nearest_known(db, semantic, scope, new) if new else []
         known = facts.fetch(db, facts.observed_before(db, near, ids) if again else near, {})
         earlier = messages.count_before(db, batch.scope_id, ids[0]) if ids else 0
     return scope, new, window, [(id_, fact.text) for id_, fact in known.items()], earlier
+
+
+def _teaches(message: Message) -> bool:
+    return message.role in LEARNT_ROLES and 0 < len(message.text) <= LONGEST_MESSAGE
+
+
+def _too_long(message: Message) -> Skipped:
+    reason = (
+        f"the message has {len(message.text)} characters, and facts are learnt from at most {LONGEST_MESSAGE}: it is "
+        "stored and found, but not learnt from; add what is to be learnt in parts"
+    )
+    return Skipped(f"{message.text[:_SHOWN]}…", reason)
 
 
 def _nearest_known(

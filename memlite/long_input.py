@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from memlite import ground
 from memlite.errors import ModelError
-from memlite.records import ExtractionRequest, Turn
+from memlite.records import ExtractionRequest, ResolvedDate, Turn
 
 _SENTENCE_END = r"[.!?。！？…]['\")\]]*\s+|\n+|[。！？]"
 
@@ -64,7 +64,7 @@ def by_topic(turn: Turn, most: int) -> list[Turn]:
         return len(before & after) / max(1, min(len(before), len(after))), abs(2 * ends[at] - len(text))
 
     cut = ends[min(cuts, key=shared)]
-    return [piece for half in (text[:cut], text[cut:]) for piece in by_topic(_piece(turn, half), most)]
+    return [piece for half in _cut(turn, cut) for piece in by_topic(half, most)]
 
 
 def _topic_end(turns: Sequence[Turn], most: int) -> int:
@@ -118,9 +118,19 @@ def _halves(turn: Turn, room: int, without: int) -> list[Turn]:
         if near:
             middle = min(near, key=lambda border: abs(border - middle))
             break
-    return [_piece(turn, text[:middle]), _piece(turn, text[middle:])]
+    return _cut(turn, middle)
 
 
-def _piece(turn: Turn, text: str) -> Turn:
-    dates = tuple(found for found in turn.dates if found.expression.casefold() in text.casefold())
-    return replace(turn, text=text, dates=dates)
+def _cut(turn: Turn, at: int) -> list[Turn]:
+    """The turn as two. Its dates are in the order of its text, and go with their words; what is cut is in neither."""
+    text, begin = turn.text, 0
+    before: list[ResolvedDate] = []
+    behind: list[ResolvedDate] = []
+    for found in turn.dates:
+        place = text.find(found.expression, begin)
+        if place < 0:
+            continue
+        begin = place + len(found.expression)
+        if begin <= at or place >= at:
+            (before if begin <= at else behind).append(found)
+    return [replace(turn, text=text[:at], dates=tuple(before)), replace(turn, text=text[at:], dates=tuple(behind))]

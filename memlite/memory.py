@@ -52,7 +52,7 @@ from memlite import (
 )
 from memlite.db import Database
 from memlite.deletion import Deleting, Place
-from memlite.errors import EmbedderMismatchError, InvalidInputError, ModelError, ModelMissingError
+from memlite.errors import EmbedderMismatchError, InvalidInputError, ModelError, ModelMissingError, excerpt
 from memlite.forget import Deletion
 from memlite.learn import Learnt, timed
 from memlite.records import (
@@ -190,7 +190,7 @@ class Memory:
         """
         scope = self._ids(user_id, agent_id, run_id)
         if extract not in _EXTRACT:
-            raise InvalidInputError(f"extract is {extract!r}, expected one of {', '.join(_EXTRACT)}.")
+            raise InvalidInputError(f"extract is {excerpt(extract)}, expected one of {', '.join(_EXTRACT)}.")
         observed = self._instant(observed_at, "observed_at") or (instants.now(), arguments.local_offset(self._zone))
         new = conversation.read(messages, observed, self._zone)
         expires = self._instant(expires_at, "expires_at")
@@ -1099,9 +1099,9 @@ class Memory:
         scope = self._ids(user_id, agent_id, run_id)
         count = arguments.count("limit", limit)
         if order not in ("newest", "oldest"):
-            raise InvalidInputError(f"order is {order!r}, expected newest or oldest.")
+            raise InvalidInputError(f"order is {excerpt(order)}, expected newest or oldest.")
         if cursor is not None and not (isinstance(cursor, str) and cursor.isdecimal() and len(cursor) < 19):
-            raise InvalidInputError(f"cursor is {cursor!r}, expected the cursor of the page before.")
+            raise InvalidInputError(f"cursor is {excerpt(cursor)}, expected the cursor of the page before.")
         sql, bindings = _compile(filters)
         shown = facts.ARCHIVED if archived else facts.KEPT if past else facts.CURRENT
         with self._database.read() as db:
@@ -1290,7 +1290,7 @@ class Memory:
                     uid, content, earlier, hidden = known
                     if content != message.content:
                         raise InvalidInputError(
-                            f"the message id {message.caller_id!r} stands for another text in this scope "
+                            f"the message id {excerpt(message.caller_id)} stands for another text in this scope "
                             f"({content[:60]!r}); an id names one message. Nothing was stored."
                         )
                     reason = "message already stored" + (HIDDEN if hidden else "")

@@ -179,7 +179,7 @@ def having_words(db: apsw.Connection, expression: str, sql: str, bindings: Seque
 def naming(db: apsw.Connection, names: Sequence[str], sql: str, bindings: Sequence[object]) -> int:
     """How many messages of a scope have any of these normalised names in them."""
     said = db.execute(f"SELECT m.content FROM messages m JOIN scopes s ON s.id = m.scope_id WHERE {sql}", bindings)
-    return sum(any(name in fold(content) for name in names) for (content,) in said)
+    return sum(any(map(fold(content).__contains__, names)) for (content,) in said)
 
 
 def window(db: apsw.Connection, scope_id: int, before: int) -> list[int]:

@@ -26,6 +26,7 @@ class NumberWords:
         self._stems = _pairs(entry.get("ordinal_stems", ""))
         self._endings = sorted(entry.get("ordinal_endings", "").split(), key=len, reverse=True)
         self.joiners = {bare(word) for word in entry.get("joiners", "").split()}
+        self._longest = max(map(len, (*self._atoms, *self.joiners)), default=0)  # looked for, of a word of any length
         self._starts = {word[:2] for word in (*self._atoms, *self._stems, *self._ordinals)}
 
     def cardinal(self, word: str) -> list[int]:
@@ -37,7 +38,8 @@ class NumberWords:
             return [self._atoms[word]]
         values, at = [], 0
         while at < len(word):
-            part = next((word[at:end] for end in range(len(word), at, -1) if self._is_part(word[at:end], at)), None)
+            longest = min(len(word), at + self._longest)
+            part = next((word[at:end] for end in range(longest, at, -1) if self._is_part(word[at:end], at)), None)
             if part is None:
                 return []
             if part in self._atoms:

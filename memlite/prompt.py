@@ -118,22 +118,29 @@ def _turns(title: str, turns: Sequence[Turn]) -> Iterator[str]:
 
 def with_dates(text: str, dates: Sequence[ResolvedDate], form: str = " (= {})") -> str:
     """The text with the day behind each relative date: yesterday (= 2025-05-11)."""
+    pieces: list[str] = []
     position = 0
     told: set[str] = set()
-    missed = []
+    missed: dict[str, None] = {}
+    absent: set[str] = set()  # expressions that do not come any more: not looked for again
     for found in dates:
         days = shown(found)
         said = f"{one_line(found.expression)} = {days}"
-        match = re.compile(re.escape(found.expression), re.IGNORECASE).search(text, position)
+        match = None if found.expression in absent else _place(found.expression, text, position)
         if match is None:
-            missed.append(said)
+            absent.add(found.expression)
+            missed[said] = None
             continue
         told.add(said)
-        behind = form.format(days)
-        text = text[: match.end()] + behind + text[match.end() :]
-        position = match.end() + len(behind)
-    missed = [said for said in dict.fromkeys(missed) if said not in told]
-    return f"{text} ({'; '.join(missed)})" if missed else text
+        pieces += [text[position : match.end()], form.format(days)]
+        position = match.end()
+    written = "".join([*pieces, text[position:]])
+    missing = [said for said in missed if said not in told]
+    return f"{written} ({'; '.join(missing)})" if missing else written
+
+
+def _place(expression: str, text: str, position: int) -> re.Match[str] | None:
+    return re.compile(re.escape(expression), re.IGNORECASE).search(text, position)
 
 
 def block(text: str) -> str:

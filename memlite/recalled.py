@@ -19,7 +19,8 @@ _TAG = r"</?[A-Za-z][\w:-]*>"
 _PIECES = re.compile(rf"(\r?\n|{_TAG})")  # lines, and what prompts put around them: <memory>
 _BULLET = re.compile(rf"\s*{context.BULLET}(?=\S)")
 _QUOTED = re.compile(r'"([^"\n]+)"')
-_EMPHASIS = re.compile(r"(?<!\w)[*_`~]+(?=\w)|(?<=[\w.,!?])[*_`~]+(?!\w)")
+# With an end, or a long run of such signs would take time that grows with its square.
+_EMPHASIS = re.compile(r"(?<!\w)[*_`~]{1,8}(?=\w)|(?<=[\w.,!?])[*_`~]{1,8}(?!\w)")
 _SIGNS = frozenset("*_`~")
 _NOT_WORDS = re.compile(rf"{_TAG}|[\W\d_]+")
 _MOST_LINES = 50  # of `context` in one line of a message
@@ -168,7 +169,8 @@ class _Reader:
         kept: list[str] = []
         at, cut = 0, False
         while at < len(said):
-            run = next((to for (start, to), text in runs.items() if start == at and self._take(known, text)), None)
+            ends = range(min(len(said), at + _MOST_SENTENCES), at, -1)
+            run = next((to for to in ends if self._take(known, runs[at, to])), None)
             if run:
                 at, cut = run, True
                 continue

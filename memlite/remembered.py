@@ -10,7 +10,7 @@ from typing import Any
 
 from memlite import event_dates, filters, ground, instants
 from memlite.entities import UNKNOWN
-from memlite.errors import InvalidInputError
+from memlite.errors import InvalidInputError, excerpt
 from memlite.event_dates import Event
 from memlite.facts import NewFact
 from memlite.learn import Candidate
@@ -19,6 +19,8 @@ from memlite.scopes import check_text
 from memlite.words import fold
 
 Given = str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]]
+
+_LONGEST_NAME = 200  # characters of a name that is found by rule
 
 KEYS = (
     "text",
@@ -90,8 +92,9 @@ def fact_text(text: object, where: str) -> str:
 
 
 def named_by_rule(text: str) -> tuple[NamedEntity, ...]:
-    """The names in a text that no model has read; what they name is not known."""
-    names = {fold(name): name for name in reversed(ground.mentioned_names(text)) if fold(name)}
+    """The names in a text that no model has read; what they name is not known. A run of many capitals is none."""
+    found = [name for name in ground.mentioned_names(text) if len(name) <= _LONGEST_NAME]
+    names = {fold(name): name for name in reversed(found) if fold(name)}
     return tuple(NamedEntity(name, UNKNOWN) for name in reversed(names.values()))
 
 
@@ -108,9 +111,11 @@ def _fact(
         item = {"text": item}
     if not isinstance(item, Mapping):
         raise InvalidInputError(f"{where} is a {type(item).__name__}, expected a text or a dict with text.")
-    unknown = [str(key) for key in item if key not in KEYS]
+    unknown = [key for key in item if key not in KEYS]
     if unknown:
-        raise InvalidInputError(f"{where} has the keys {', '.join(unknown)}; known are {', '.join(KEYS)}.")
+        raise InvalidInputError(
+            f"{where} has the keys {', '.join(map(str, unknown)):.200}; known are {', '.join(KEYS)}."
+        )
 
     def instant(key: str) -> tuple[int, int] | None:
         return None if item.get(key) is None else instants.read(item[key], zone, f"{key} of {where}")
@@ -148,10 +153,14 @@ def _entities(given: object, where: str) -> tuple[NamedEntity, ...]:
         name = item.get("name") if isinstance(item, Mapping) else item
         type_ = item.get("type", UNKNOWN) if isinstance(item, Mapping) else UNKNOWN
         if not isinstance(name, str) or not isinstance(type_, str) or not fold(name) or not type_.strip():
-            raise InvalidInputError(f"{where} has the entity {item!r}, expected a name or a dict with name and type.")
+            raise InvalidInputError(
+                f"{where} has the entity {excerpt(item)}, expected a name or a dict with name and type."
+            )
         also = item.get("aliases", ()) if isinstance(item, Mapping) else ()
         if isinstance(also, str) or not all(isinstance(alias, str) and fold(alias) for alias in also):
-            raise InvalidInputError(f"{where} has {also!r} as aliases of {name!r}, expected a list of names.")
+            raise InvalidInputError(
+                f"{where} has {excerpt(also)} as aliases of {excerpt(name)}, expected a list of names."
+            )
         check_text(f"an entity of {where}", "".join((name, type_, *also)))
         aliases = tuple(" ".join(alias.split()) for alias in also)
         entity = NamedEntity(" ".join(name.split()), type_.strip().lower(), aliases)
@@ -164,7 +173,7 @@ def event(when: object, where: str, said: datetime) -> Event:
     days = event_dates.read(when if isinstance(when, str) else str(when), said)
     if days is None:
         raise InvalidInputError(
-            f"{where} has the event {when!r}, expected a day, month or year such as 2025-05-11, 2025-05, 2025, "
+            f"{where} has the event {excerpt(when)}, expected a day, month or year such as 2025-05-11, 2025-05, 2025, "
             "first/last of these, a date in words such as summer 2024, or around one of them."
         )
     return days
@@ -191,7 +200,7 @@ def _confidence(value: object, where: str) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
-        raise InvalidInputError(f"{where} has the confidence {value!r}, expected a number from 0 to 1.")
+        raise InvalidInputError(f"{where} has the confidence {excerpt(value)}, expected a number from 0 to 1.")
     return float(value)
 
 
@@ -209,5 +218,5 @@ def _ids(item: Mapping[str, Any], key: str, where: str) -> tuple[str, ...]:
     value = item.get(key)
     values = [] if value is None else [value] if isinstance(value, str) else value
     if not isinstance(values, Sequence) or not all(isinstance(v, str) and re.fullmatch(r"\w+", v) for v in values):
-        raise InvalidInputError(f"{where} has {value!r} as {key}, expected an id or a list of ids.")
+        raise InvalidInputError(f"{where} has {excerpt(value)} as {key}, expected an id or a list of ids.")
     return tuple(values)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import apsw
 
-from memlite.errors import InvalidInputError
+from memlite.errors import InvalidInputError, excerpt
 from memlite.records import Scope
 
 _IDS = ("user_id", "agent_id", "run_id")
@@ -57,7 +57,9 @@ def read_ids(user_id: object, agent_id: object, run_id: object, bound: Scope | N
             raise InvalidInputError(f"{name} is empty, expected any text; leave it out if there is none.")
         check_text(name, trimmed)
         if fixed and trimmed != fixed:
-            raise InvalidInputError(f"this handle sees {name}={fixed!r} only; {name}={trimmed!r} was given.")
+            raise InvalidInputError(
+                f"this handle sees {name}={excerpt(fixed)} only; {name}={excerpt(trimmed)} was given."
+            )
         ids[name] = trimmed
     if not any(ids.values()):
         raise InvalidInputError("no user_id, agent_id or run_id was given; say whose memory this is with at least one.")

@@ -83,16 +83,42 @@ class Sentence:
     telling: bool
 
 
+class _Named:
+    """The latest sentences so far that name something, each with its message's number: any, and of a person."""
+
+    def __init__(self) -> None:
+        self._any = self._person = ("", 0)
+
+    def add(self, text: str, number: int, names: Sequence[str]) -> None:
+        if names:
+            self._any = text, number
+            if _PERSON.search(text):
+                self._person = text, number
+
+    def antecedent(self, text: str) -> tuple[str, int]:
+        """The one that can say whom or what a pronoun of the next sentence means.
+
+        ("", 0) without a pronoun, or without such a sentence: he and she want one that speaks of a person.
+        """
+        if not _PRONOUN.search(text):
+            return "", 0
+        return self._person if _PERSONAL.search(text) else self._any
+
+
 def sentences(request: ExtractionRequest) -> list[Sentence]:
     """The statements of the new messages, in order; questions, greetings and scraps are none."""
     found: list[Sentence] = []
     told: set[tuple[str, str]] = set()
-    before = [(text, 0) for turn in request.window for text in split(turn.text)]
+    named = _Named()
+    for turn in request.window:
+        for text in split(turn.text):
+            named.add(text, 0, ground.mentioned_names(text))
     for turn in request.messages:
         for text in split(turn.text):
             names = ground.mentioned_names(text)
             words = ground.content_words(text)
-            earlier, before = before, [*before, (text, turn.number)]
+            antecedent, number = ("", 0) if names else named.antecedent(text)
+            named.add(text, turn.number, names)
             if text.endswith(("?", "？")) or not (words or names) or (turn.speaker, text) in told:
                 continue
             if _SMALL_TALK.match(text) and len(words) < _SMALL_TALK_WORDS:
@@ -100,7 +126,6 @@ def sentences(request: ExtractionRequest) -> list[Sentence]:
             said = turn.role == "user" and (len(words) >= _LEAST_WORDS or bool(names))
             telling = said or bool(names) or any(ch.isdigit() for ch in text)
             told.add((turn.speaker, text))
-            antecedent, number = ("", 0) if names else _antecedent(text, earlier)
             cites = tuple(sorted({turn.number, number} - {0}))
             found.append(Sentence(turn, text, names, antecedent, cites, telling))
     return found
@@ -177,17 +202,3 @@ def _json(text: str) -> str:
 
 def _choice(texts: Sequence[str]) -> str:
     return "(" + any_of(_json(text) for text in texts) + ")"
-
-
-def _antecedent(text: str, before: Sequence[tuple[str, int]]) -> tuple[str, int]:
-    """The latest sentence before this one that can say whom or what a pronoun means, and its message's number.
-
-    ("", 0) without a pronoun, or without such a sentence: he and she want one that speaks of a person.
-    """
-    if not _PRONOUN.search(text):
-        return "", 0
-    personal = _PERSONAL.search(text)
-    for earlier, number in reversed(before):
-        if ground.mentioned_names(earlier) and (not personal or _PERSON.search(earlier)):
-            return earlier, number
-    return "", 0

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import apsw
 
 from memlite import arguments, batches, entities, facts, history, ids, instants, messages, rank, search, vectors
+from memlite.errors import excerpt
 from memlite.records import Fact, Message, Scope, Verdict, Why
 from memlite.search import Asked, Lane, Ranked, Ranking
 from memlite.words import unquoted
@@ -105,7 +106,7 @@ def _gone(db: apsw.Connection, id: str, place: tuple[str, Sequence[object]], que
     known = history.find(db, arguments.id_prefix(id), *place)
     if not known:
         reason = (
-            f"no fact or message {id.strip()!r} is visible here, and the history knows none of that id; "
+            f"no fact or message {excerpt(id.strip())} is visible here, and the history knows none of that id; "
             "`memlite list` shows the ids of facts"
         )
         return Why(id.strip(), query, "not stored", reason)

@@ -18,7 +18,7 @@ _SMALL_TALK = frozenset(
 _NEGATION = re.compile(r"\b(?:not|no|never|none|without|longer|\w+n['’]t|cannot|stopped|quit)\b", re.IGNORECASE)
 _PASTED = re.compile(
     r"\b(?:pasted?|pasting)\b"
-    r"|\b(?:summari[sz]e|sum up|shorten|proofread|translate|rephrase|reword|gist of|tl;?dr)\b[^.?!]*"
+    r"|\b(?:summari[sz]e|sum up|shorten|proofread|translate|rephrase|reword|gist of|tl;?dr)\b[^.?!]{0,200}"
     r"\b(?:this|these|that|below|following|article|text|e-?mail|letter|notice|page|paragraph)\b",
     re.IGNORECASE,
 )
@@ -98,18 +98,17 @@ def _repeats_question(fact: ExtractedFact, request: ExtractionRequest) -> bool:
     cited = [turn for turn in request.messages if turn.number in fact.sources]
     said = [part for turn in cited for part in re.split(r"(?<=[.!?…])\s|\n", turn.text)]
     for part in said:
-        asked = _asked(part)
-        same = words & stems(asked)
-        if words and 5 * len(same) >= 4 * len(words) and 2 * len(same) > len(stems(asked)):
+        asked = stems(_asked(part)) if part.rstrip().endswith("?") else set()
+        same = words & asked
+        if words and 5 * len(same) >= 4 * len(words) and 2 * len(same) > len(asked):
             rest = stems(" ".join(other for other in said if other is not part))
             return 4 * len(words & rest) < len(words)
     return False
 
 
 def _asked(sentence: str) -> str:
-    """What a sentence asks for a yes or no, '' if nothing: of one with a tag the clause before that."""
-    if not sentence.rstrip().endswith("?"):
-        return ""
+    """What a question asks for a yes or no, '' if nothing: of one with a tag the clause before that."""
+    sentence = " ".join(sentence.split())  # \s+ at each place of a long gap would cost the square of its length
     if re.search(_TAG, sentence):
         return _CLAUSE.split(re.sub(_TAG, "", sentence))[-1]
     return sentence if re.match(_ASKING, sentence) else ""

@@ -12,6 +12,7 @@ import apsw
 from memlite import facts, messages
 from memlite.audit import reading
 from memlite.audit.current import Current
+from memlite.context import LONGEST_QUOTE
 from memlite.records import Message
 from memlite.sentences import quotes, split
 from memlite.words import digest
@@ -25,11 +26,13 @@ _INSTRUCTS = re.compile(
     r"|^the assistant is (?:an? )?(?:helpful|(?:large |ai )?language model|ai (?:assistant|model))\b",
     re.IGNORECASE,
 )
-# A line that `context` wrote, whatever stands before it since: a quotation mark, another bullet, a number.
-_RECALLED = re.compile(
-    r"(?:^|(?<=\s))(?:[>|*•·\-–—]+|\d{1,2}[.)])?[>\s*•\-–]*(?P<said>\S[^\n]*?)"
-    r" \(\d{4}-\d\d-\d\d(?:, (?:true until|no longer)[^()]*)?(?:, before: [^\n]+?)?\)"
+# The day with which a line of `context` ends, and what may stand before such a line since: a quotation mark, a bullet,
+# a number. Each is looked for by itself: one pattern for the whole line would begin anew at every word of a long text.
+_LINE_END = re.compile(
+    r" \(\d{4}-\d\d-\d\d(?:, (?:true until|no longer)[^()]*)?"
+    rf"(?:, before: [^\n]{{1,{LONGEST_QUOTE}}}?)?\)"
 )
+_LINE_BEGIN = re.compile(r"\s*(?:[>|*•·\-–—]+|\d{1,2}[.)])?[>\s*•\-–]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +122,8 @@ class _Instructions:
 
 def _recalled(db: apsw.Connection, fact: Current, said: Sequence[Message]) -> str | None:
     """Why a fact is only what memlite had recalled, wherever it was said."""
-    for found in _RECALLED.finditer(fact.text):
-        if _known_before(db, fact, found["said"]):
-            return "it is a line that memlite itself had written for a prompt"
+    if any(_has_recalled(db, fact, line) for line in fact.text.split("\n")):
+        return "it is a line that memlite itself had written for a prompt"
     if all(_shows(db, fact, message.content) for message in said):
         return "the messages it comes from have it in lines that memlite itself had written for a prompt"
     if all(message.role == "assistant" for message in said) and _past_before(db, fact):
@@ -133,9 +135,18 @@ def _shows(db: apsw.Connection, fact: Current, content: str) -> bool:
     """Whether a message has the fact in recalled lines only."""
     stems = set(fact.reading.stems)
     having = [line for line in content.split("\n") if stems <= set(reading.read(line).stems)] if "(" in content else []
-    return bool(having) and all(
-        any(_known_before(db, fact, found["said"]) for found in _RECALLED.finditer(line)) for line in having
-    )
+    return bool(having) and all(_has_recalled(db, fact, line) for line in having)
+
+
+def _has_recalled(db: apsw.Connection, fact: Current, line: str) -> bool:
+    """Whether a line has what `context` wrote of a fact that is older, whatever stands before it."""
+    at = 0
+    for end in _LINE_END.finditer(line):
+        begin = _LINE_BEGIN.match(line, at, end.start())
+        if begin and begin.end() < end.start() and _known_before(db, fact, line[begin.end() : end.start()]):
+            return True
+        at = end.end()
+    return False
 
 
 def _known_before(db: apsw.Connection, fact: Current, text: str) -> bool:

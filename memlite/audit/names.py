@@ -25,6 +25,7 @@ _FORMS = re.compile(
 )
 _IN_TWO = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ø": "oe", "å": "aa"})
 _LEAST = 7  # letters of a name that one wrong letter leaves to be recognised
+_LONGEST = 100  # letters of a name in which a slip is looked for: each is left out once
 _MOST_SHARING = 3  # facts, or a twentieth of them, in which a name still tells something of who is meant
 _MOST_TEXTS = 200  # facts of an entity that are read
 _SAME = re.compile(
@@ -232,7 +233,7 @@ def _letters(root: _Root) -> Iterator[_Pair]:
     by_rest: dict[str, list[tuple[str, Named]]] = defaultdict(list)
     for entity in root.named:
         name = " ".join(entity.parts)
-        if len(name) >= _LEAST:
+        if _LEAST <= len(name) <= _LONGEST:
             for rest in {name, *(name[:at] + name[at + 1 :] for at in range(len(name)))}:
                 by_rest[rest].append((name, entity))
     seen: set[tuple[int, int]] = set()

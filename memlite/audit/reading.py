@@ -88,6 +88,7 @@ _LIGHT = frozenset(("", "hav", "go", "get", "named"))  # words that add nothing 
 _AROUND = ".,;:!?…\"'“”‘’«»()[]{}-–—*"  # what stands around a word; "C++", "node.js" and "a@b.com" keep what is theirs
 _SAID = re.compile(r"(?:The )?(.{1,60}?) said: [\"“](.+)[\"”]\.?", re.DOTALL)
 _FIRST_PERSON = re.compile(r"\b(?:I|[Mm]e|[Mm]y|[Mm]ine|[Mm]yself)\b")  # "US" is a country, and "we" who knows who
+_LONGEST = 2000  # characters of a text whose dates are read as one word each: a fact is a sentence
 _PREFIX = 5  # letters by which two forms of a word are one
 
 
@@ -159,7 +160,7 @@ def read(text: str, by: str = "") -> Reading:
 
 def _words(text: str) -> Iterator[str]:
     """The words of a text in lower case, each date as one."""
-    found, _ = dates.absolute(fold(text))
+    found, _ = dates.absolute(fold(text)) if len(text) <= _LONGEST else ([], "")
     for shown, parts in found:
         day = "".join(f"{part:02}" if part else "00" for part in parts)
         text = re.sub(re.escape(shown), f" {day} ", text, count=1, flags=re.IGNORECASE)

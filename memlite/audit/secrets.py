@@ -24,7 +24,7 @@ _TOKENS = (
     ("an AWS access key", r"(?:AKIA|ASIA)[A-Z2-7]{16}"),
     ("a GitHub token", r"gh[pousr]_[A-Za-z0-9]{36,}|github_pat_\w{22,}"),
     ("a GitLab token", r"gl(?:pat|rt|dt|ptt)-[\w-]{20,}"),
-    ("a Slack token", r"xox[abeoprs]-(?=[\w-]*\d)[A-Za-z0-9-]{10,}"),
+    ("a Slack token", r"(?<![\w-])xox[abeoprs]-(?=[\w-]*\d)[A-Za-z0-9-]{10,}"),
     ("a Slack webhook", r"hooks\.slack\.com/services/T\w+/B\w+/\w{16,}"),
     ("a Google key", r"AIza[\w-]{35}"),
     ("a Google client secret", r"GOCSPX-[\w-]{28}"),
@@ -35,7 +35,7 @@ _TOKENS = (
     ("a DigitalOcean token", r"do[opr]_v1_[a-f0-9]{64}"),
     ("a Telegram bot token", r"\d{8,10}:AA[\w-]{33}"),
     ("a Groq key", r"gsk_[A-Za-z0-9]{40,}"),
-    ("a web token (JWT)", r"eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{10,}"),
+    ("a web token (JWT)", r"(?<![\w-])eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{10,}"),
     ("a private key", r"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY-----[\s\S]*?(?:-----END (?:[A-Z]+ )*PRIVATE KEY-----|\Z)"),
     ("a password in an address", r"(?<=://)[^\s/:@]+:[^\s/:@]{3,}(?=@[\w.-]+)"),
 )
