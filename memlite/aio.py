@@ -72,6 +72,7 @@ class AsyncMemory:
     rollback_reembed = _in_thread(Memory.rollback_reembed)
     compact = _in_thread(Memory.compact)
     repair = _in_thread(Memory.repair)
+    backup = _in_thread(Memory.backup)
     close = _in_thread(Memory.close)
 
     def scope(

@@ -28,7 +28,17 @@ from memlite.commands import typed as _typed
 from memlite.deletion import LOG_HELD
 from memlite.errors import NotFoundError
 from memlite.memory import Memory
-from memlite.records import AUDIT_KINDS, AddResult, Checked, DeletionPreview, Matching, Message, Receipt, Repaired
+from memlite.records import (
+    AUDIT_KINDS,
+    AddResult,
+    Checked,
+    DeletionPreview,
+    FileCheck,
+    Matching,
+    Message,
+    Receipt,
+    Repaired,
+)
 from memlite.transfer import export, import_
 
 
@@ -953,6 +963,53 @@ def models_pull(target: str, role: Any) -> None:
 main.add_command(export)
 main.add_command(import_)
 main.add_command(bench)
+
+
+@_command("memlite backup memory-backup.db")
+@click.argument("dest", type=click.Path(path_type=Path))
+@click.option("--replace", is_flag=True, help="Let it take the place of an earlier backup of this file.")
+@_output_options
+@_db_option
+def backup(dest: Path, replace: bool, as_json: bool, nl: bool, own_db: Path | None) -> None:
+    """Copy the file to DEST while others go on writing, and check the copy."""
+    tell, shown = progress(), -1
+
+    def each(done: int, of: int) -> None:
+        nonlocal shown
+        if tell and 10 * done // of > shown:
+            shown = 10 * done // of
+            tell(f"copied {done / 1e6:.0f} of {of / 1e6:.0f} MB")
+
+    with _memory(own_db, extractor=False, embedder=False) as memory:
+        try:
+            made = memory.backup(dest, replace=replace, progress=each)
+        except KeyboardInterrupt:
+            raise click.ClickException("interrupted. Nothing was left of the backup.") from None
+    _print_check(made, as_json, nl)
+
+
+@_command("memlite check memory-backup.db")
+@click.argument("file", type=click.Path(path_type=Path), required=False)
+@_output_options
+@_db_option
+def check(file: Path | None, as_json: bool, nl: bool, own_db: Path | None) -> None:
+    """Look at FILE, a backup or any other memlite file, without changing a byte of it; say what is wrong.
+
+    Exit code 1: something is.
+    """
+    from memlite.check import check as look
+
+    found = look(file or _path(own_db))
+    _print_check(found, as_json, nl)
+    if not found.ok:
+        raise SystemExit(1)
+
+
+def _print_check(found: FileCheck, as_json: bool, nl: bool) -> None:
+    _notes(found.notes)
+    _print(found, [found], lambda: output.check_lines(found), as_json, nl)
+    if found.faults and not as_json and not nl:
+        click.echo("`memlite doctor --repair` makes anew what can be; `memlite doctor` tells more", err=True)
 
 
 @_command("memlite doctor")

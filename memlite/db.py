@@ -20,6 +20,7 @@ from memlite import filters, schema
 from memlite.errors import FileError, ForeignFileError, NewerFileError, ReadOnlyError
 
 BUSY_TIMEOUT_MS = 30_000
+LOGS = ("-wal", "-journal")  # what SQLite keeps beside an open file, or one that a killed process had open
 PAGE_CACHE_KIB = 65_536  # a scan of 10,000 vectors takes half the time of SQLite's default of 2 MB
 
 _MAGIC = b"SQLite format 3\x00"
@@ -62,7 +63,7 @@ class Database:
         version = None if self.in_memory else check_file(self.path)
         if version is None and not self.in_memory:
             self._create_place()
-        with _clear_errors(self.path):
+        with clear_errors(self.path):
             self._writer = self._connect()
             self._migrate()
 
@@ -82,20 +83,7 @@ class Database:
         # CREATE is only for memory: a file that vanished since it was checked must not come back empty.
         flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if self.in_memory else 0)
         connection = apsw.Connection(str(self.path), flags=flags)
-        connection.set_busy_timeout(BUSY_TIMEOUT_MS)
-        connection.execute("PRAGMA foreign_keys = ON")
-        connection.execute("PRAGMA secure_delete = ON")
-        connection.execute("PRAGMA trusted_schema = OFF")
-        connection.execute(f"PRAGMA cache_size = -{PAGE_CACHE_KIB}")
-        # Without this guarantee SQLite plans a statement anew for every value that it compares with a column of which
-        # a partial index names one: FTS5's own statements too, a quarter of a search.
-        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
-        filters.register(connection)
-        connection.register_fts5_function("occurrences", _occurrences)
-        try:
-            load_sqlite_vec(connection)
-        except (FileError, apsw.Error) as error:
-            self.vectors_off = str(error)
+        self.vectors_off = _prepare(connection)
         return connection
 
     def _migrate(self) -> None:
@@ -136,7 +124,7 @@ class Database:
     def write(self) -> Iterator[apsw.Connection]:
         """A connection inside one IMMEDIATE transaction: all of it is stored, or nothing."""
         self._check_process()
-        with self._write_lock, _clear_errors(self.path):
+        with self._write_lock, clear_errors(self.path):
             self._check_open()  # it may have been closed while this thread waited
             with self._begun():
                 yield self._writer
@@ -179,7 +167,7 @@ class Database:
             self._reading += 1
         self._local.depth = getattr(self._local, "depth", 0) + 1
         try:
-            with _clear_errors(self.path):
+            with clear_errors(self.path):
                 reader: apsw.Connection | None = getattr(self._local, "reader", None)
                 if reader is None:
                     reader = self._local.reader = self._connect()
@@ -192,6 +180,19 @@ class Database:
             with self._idle:
                 self._reading -= 1
                 self._idle.notify_all()
+
+    @contextlib.contextmanager
+    def snapshot(self) -> Iterator[apsw.Connection]:
+        """A connection for SQLite's backup of the file as it is now. Whoever writes to the file goes on meanwhile."""
+        if self.in_memory:  # its one connection may not be writing, as that of `read` is
+            self._check_process()
+            with self._write_lock:
+                self._check_open()
+                yield self._writer
+            return
+        with self.read() as connection:
+            connection.execute("SELECT 1 FROM sqlite_schema").fetchone()  # the state is that of the first read
+            yield connection
 
     def truncate_wal(self, timeout_ms: int = 2_000) -> bool:
         """Copy the write-ahead log into the file and empty it; False if another reader prevents that."""
@@ -211,7 +212,7 @@ class Database:
     def compact(self) -> None:
         """Rebuild the word indexes from the visible rows, in the format older SQLite versions read, and VACUUM."""
         self._check_process()
-        with self._write_lock, _clear_errors(self.path):
+        with self._write_lock, clear_errors(self.path):
             with self._begun():
                 for table in schema.WORDS:
                     rebuild_words(self._writer, table)
@@ -283,6 +284,48 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
 
 
+@contextlib.contextmanager
+def reading(path: Path) -> Iterator[apsw.Connection]:
+    """A connection to any memlite file that cannot write, to it or to its log. Everything inside sees one state of it.
+
+    Where no log lies beside the file nobody has it open, and it is read as one that does not change: SQLite would make
+    a log for any other reader.
+    """
+    uri = path.as_uri() + ("?immutable=1" if unopened(path) else "")
+    connection = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+    try:
+        _prepare(connection)
+        connection.set_progress_handler(lambda: False, 100_000)  # where Ctrl-C is heard while SQLite checks pages
+        connection.execute("BEGIN")
+        yield connection
+    finally:
+        connection.close()
+
+
+def unopened(path: Path) -> bool:
+    """Whether nobody has a database file open, and nobody was killed with it open: it has no log."""
+    return not any(path.with_name(path.name + ending).exists() for ending in LOGS)
+
+
+def _prepare(connection: apsw.Connection) -> str | None:
+    """What every connection has; returns why sqlite-vec could not be loaded."""
+    connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("PRAGMA secure_delete = ON")
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.execute(f"PRAGMA cache_size = -{PAGE_CACHE_KIB}")
+    # Without this guarantee SQLite plans a statement anew for every value that it compares with a column of which
+    # a partial index names one: FTS5's own statements too, a quarter of a search.
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
+    filters.register(connection)
+    connection.register_fts5_function("occurrences", _occurrences)
+    try:
+        load_sqlite_vec(connection)
+    except (FileError, apsw.Error) as error:
+        return str(error)
+    return None
+
+
 def contents(path: Path, most: int = -1) -> Iterator[bytes]:
     """The bytes of a database file, or of a file beside it, in blocks; no more than `most` of them.
 
@@ -305,6 +348,16 @@ def check_file(path: Path) -> int | None:
 
     Reads 100 bytes and nothing else: opening and closing a foreign WAL database with SQLite changes it.
     """
+    version = schema_version(path)
+    there = version is not None or path.exists()
+    for place in (path, path.parent) if there else ():
+        if not os.access(place, os.W_OK):
+            raise ReadOnlyError(f"{place} is read-only. memlite needs to write the file and a log beside it.")
+    return version
+
+
+def schema_version(path: Path) -> int | None:
+    """Likewise of a file that is only read; None where there is none, or an empty one."""
     try:
         mode = path.stat().st_mode
         if stat.S_ISDIR(mode):
@@ -321,16 +374,13 @@ def check_file(path: Path) -> int | None:
     except (OSError, ValueError, apsw.Error) as error:
         reason = getattr(error, "strerror", None) or error
         raise ReadOnlyError(f"cannot read {path}: {reason}. memlite needs to read and write it.") from error
-    if header and (len(header) < 100 or not header.startswith(_MAGIC)):
+    if not header:
+        return None
+    if len(header) < 100 or not header.startswith(_MAGIC):
         raise ForeignFileError(
             f"{path} is not a memlite file: it begins with {header[:16]!r}, expected an SQLite database. "
             "It was not touched; give another path."
         )
-    for place in (path, path.parent):
-        if not os.access(place, os.W_OK):
-            raise ReadOnlyError(f"{place} is read-only. memlite needs to write the file and a log beside it.")
-    if not header:
-        return None
     application, version = int.from_bytes(header[68:72], "big"), int.from_bytes(header[60:64], "big")
     if application != schema.APPLICATION_ID:
         raise ForeignFileError(
@@ -404,7 +454,7 @@ def _newer(path: Path, version: int) -> NewerFileError:
 
 
 @contextlib.contextmanager
-def _clear_errors(path: Path) -> Iterator[None]:
+def clear_errors(path: Path) -> Iterator[None]:
     """Say in memlite's words what SQLite says of a file that cannot be used."""
     try:
         yield
@@ -420,6 +470,10 @@ def _clear_errors(path: Path) -> Iterator[None]:
         ) from error
     except apsw.FullError as error:
         raise FileError(f"no space left for {path}: nothing of this write was stored ({error}).") from error
+    except apsw.IOError as error:
+        code = getattr(error, "extendedresult", 0)  # tells more than its words, which may be "not an error"
+        told = apsw.mapping_extended_result_codes.get(code, error)
+        raise FileError(f"the disk failed, or has no room, for {path} ({told}): nothing of this was stored.") from error
     except apsw.BusyError as error:
         raise FileError(
             f"{path} was locked by another program for {BUSY_TIMEOUT_MS // 1000} s; nothing was stored. Try again."

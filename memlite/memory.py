@@ -19,6 +19,7 @@ import apsw
 
 from memlite import (
     arguments,
+    backup,
     batches,
     context,
     conversation,
@@ -67,6 +68,7 @@ from memlite.records import (
     Exported,
     Extractor,
     Fact,
+    FileCheck,
     Finding,
     Fixed,
     FoundDate,
@@ -567,6 +569,24 @@ class Memory:
         except ModelError as error:  # all else is mended, and words answer meanwhile
             notes += (str(error),)
         return Repaired(found, repair.look(self._database), made, notes)
+
+    def backup(
+        self,
+        path: str | Path,
+        *,
+        replace: bool = False,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> FileCheck:
+        """Copy the whole file as it is now to a path, while others go on writing, and check the copy.
+
+        The copy is called PATH.partial until it was found whole, and goes where this is stopped or fails; only its
+        owner may read it. replace: it may take the place of an earlier backup of this file, and of nothing else.
+        progress: told the bytes copied and all of them, every 4 MB. Faults that the file itself has are told in the
+        result. What is deleted later stays in it. Raises InvalidInputError for a path that cannot be or is taken, and
+        FileError where it cannot be written.
+        """
+        self._whole_file("backup")
+        return backup.write(self._database, Path(path), over=replace, progress=progress or (lambda done, of: None))
 
     def archive(self, id: str, *, reason: str | None = None) -> Fact:
         """Hide a fact from every search, and its messages where they say nothing else; `restore` brings it back.

@@ -19,6 +19,7 @@ from memlite.records import (
     Event,
     Explain,
     Fact,
+    FileCheck,
     Finding,
     Fixed,
     Hit,
@@ -56,6 +57,8 @@ def as_json(value: Any) -> Any:
             "quote": value.quote and value.quote.id,
             "replaced": as_json(value.replaced),
         }
+    if isinstance(value, FileCheck):
+        return {"ok": value.ok, **{f.name: as_json(getattr(value, f.name)) for f in fields(value)}}
     if isinstance(value, Receipt):
         return {**{f.name: as_json(getattr(value, f.name)) for f in fields(value)}, "clean": value.clean}
     if isinstance(value, NamedEntity):
@@ -408,6 +411,14 @@ def stats_lines(stats: Stats) -> list[str]:
     for queued in stats.queued[:5]:
         lines.append(f"  {short(queued.batch)} tried {counted(queued.attempts, 'time')} {queued.error}".rstrip())
     return lines
+
+
+def check_lines(check: FileCheck) -> list[str]:
+    """A file's rows in one line, then everything that is wrong with it."""
+    told = ", ".join(f"{count} {name}" for name, count in check.rows.items())
+    faults = [f"{fault.place}: {fault.count} {fault.what}" for fault in check.faults]
+    state = "ok" if check.ok else "DAMAGED" if check.damage else "OUT OF STEP"
+    return [f"{state}  {check.path}  {check.bytes / 1e6:.2f} MB  {told}".rstrip(), *check.damage, *faults]
 
 
 def table(rows: Iterable[Sequence[str]]) -> list[str]:

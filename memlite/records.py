@@ -593,6 +593,29 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
+class FileCheck:
+    """What a look at a whole file found, or at the backup that was made of one.
+
+    bytes: its size, without its log. rows: how many facts (past and archived ones as well), messages, entities, events
+    and vectors it has; empty where its pages are damaged. damage: what is wrong with them, none of which can be mended.
+    faults: what is out of step.
+    """
+
+    path: str
+    bytes: int
+    version: int
+    rows: Mapping[str, int]
+    damage: tuple[str, ...] = ()
+    faults: tuple[Fault, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing was found wrong."""
+        return not self.damage and not self.faults
+
+
+@dataclass(frozen=True, slots=True)
 class Repaired:
     """What `repair` found out of step and what of it is left: all, where it was only to look; else what it cannot mend.
 

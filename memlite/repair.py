@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterator
+import shlex
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
@@ -24,6 +25,7 @@ from memlite.words import beside, digest, fold
 
 _WORD_PARTS = ("data", "idx", "docsize", "config", "content")
 _FORMS: dict[str, Callable[..., str]] = {"memlite_digest": digest, "memlite_beside": beside, "memlite_fold": fold}
+_LONGEST = 32_768  # bytes that FTS5 keeps of a token
 _OF_WORDS = re.compile(r"fts5: |inverted index")  # what a word index says of itself, not SQLite of its pages
 
 
@@ -40,12 +42,13 @@ class _Check:
 def look(database: Database) -> tuple[Fault, ...]:
     """Everything that is out of step; nothing is written. Raises FileError where the pages are damaged."""
     _refuse_damaged(database)
-    found = []
-    for check in _checks(database):
-        count = _count(database, check)
-        if count:
-            found.append(Fault(check.place, count, check.what, check.mend is not None))
-    return tuple(found)
+    return tuple(_told((check, _count(database, check)) for check in _checks_of(database)))
+
+
+def seen(db: apsw.Connection, *, vectors: bool) -> tuple[Fault, ...]:
+    """Likewise what a connection shows that may only read. vectors: whether it has sqlite-vec."""
+    _know_forms(db)
+    return tuple(_told((check, check.count(db)) for check in _checks(db, vectors=vectors)))
 
 
 def mend(database: Database, tell: Callable[[str], None]) -> None:
@@ -55,7 +58,7 @@ def mend(database: Database, tell: Callable[[str], None]) -> None:
     that `Semantic.catch_up` makes it. tell: is told each step. Raises FileError where the pages are damaged.
     """
     _refuse_damaged(database)
-    for check in _checks(database):
+    for check in _checks_of(database):
         if check.mend is None:
             continue
         count = _count(database, check)
@@ -65,21 +68,32 @@ def mend(database: Database, tell: Callable[[str], None]) -> None:
             tell(f"{count} {check.what}")
 
 
+def damage(db: apsw.Connection) -> list[str]:
+    """What is wrong with the pages of a file."""
+    try:
+        told = [row for (row,) in db.execute("PRAGMA integrity_check(100)")]
+    except apsw.SQLError:
+        # A word index that has lost its settings stops the check of the whole; of one table it is not asked.
+        tables = "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
+        names = [name for (name,) in db.execute(tables)]
+        told = [row for name in names for (row,) in db.execute(f"PRAGMA integrity_check({name})")]
+    return [" ".join(row.split()) for row in told if row != "ok" and not _OF_WORDS.search(row)]
+
+
 def _refuse_damaged(database: Database) -> None:
     with database.read() as db:
-        try:
-            told = [row for (row,) in db.execute("PRAGMA integrity_check(100)")]
-        except apsw.SQLError:
-            # A word index that has lost its settings stops the check of the whole; of one table it is not asked.
-            tables = "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
-            names = [name for (name,) in db.execute(tables)]
-            told = [row for name in names for (row,) in db.execute(f"PRAGMA integrity_check({name})")]
-    problems = [" ".join(row.split()) for row in told if row != "ok" and not _OF_WORDS.search(row)]
+        problems = damage(db)
     if problems:
         raise FileError(
             f"{database.path} is damaged ({'; '.join(problems[:5])}) and was left as it is, for what is made anew from "
             "damaged pages cannot be trusted. Restore a backup, or save what can be read: sqlite3 FILE .recover"
         )
+
+
+def _told(counted: Iterable[tuple[_Check, int]]) -> Iterator[Fault]:
+    for check, count in counted:
+        if count:
+            yield Fault(check.place, count, check.what, check.mend is not None)
 
 
 class _Counted(Exception):
@@ -98,15 +112,23 @@ def _count(database: Database, check: _Check) -> int:
 def _connection(database: Database) -> Iterator[apsw.Connection]:
     """A transaction in which SQL knows the forms that are compared. To check a word index takes one that may write."""
     with database.write() as db:
-        for name, function in _FORMS.items():
-            db.create_scalar_function(name, function, 1, deterministic=True)
+        _know_forms(db)
         yield db
 
 
-def _checks(database: Database) -> Iterator[_Check]:
-    """What is looked at, in an order in which nothing that is put right needs what comes later."""
+def _know_forms(db: apsw.Connection) -> None:
+    for name, function in _FORMS.items():
+        db.create_scalar_function(name, function, 1, deterministic=True)
+
+
+def _checks_of(database: Database) -> list[_Check]:
     with database.read() as db:
-        missing = _missing_tables(db)
+        return list(_checks(db, vectors=not database.vectors_off))
+
+
+def _checks(db: apsw.Connection, *, vectors: bool) -> Iterator[_Check]:
+    """What is looked at, in an order in which nothing that is put right needs what comes later."""
+    missing = _missing_tables(db)
     if missing:
         what = f"table(s) gone ({', '.join(missing)}); nothing else was looked at: restore a backup"
         yield _Check("schema", what, lambda db: len(missing))
@@ -121,7 +143,7 @@ def _checks(database: Database) -> Iterator[_Check]:
     yield _Check("words", "word index(es) that disagree with the rows", lambda db: len(_words_apart(db)), _remake_words)
     yield from _REFERENCES
     yield from _ROWS
-    if not database.vectors_off:
+    if vectors:
         yield from _VECTORS
 
 
@@ -199,12 +221,44 @@ def _words_apart(db: apsw.Connection) -> list[str]:
     found = []
     for table in schema.WORDS:
         try:
-            db.execute(f"INSERT INTO {table}({table}, rank) VALUES ('integrity-check', 1)")
-            apart = not wanted <= set(db.execute(f"SELECT k, v FROM {table}_config"))
+            if db.readonly("main"):
+                apart = _words_read(db, table) != _words_said(db, table)
+            else:
+                db.execute(f"INSERT INTO {table}({table}, rank) VALUES ('integrity-check', 1)")
+                apart = False
+            apart = apart or not wanted <= set(db.execute(f"SELECT k, v FROM {table}_config"))
         except apsw.Error:
             apart = True
         found += [table] if apart else []
     return found
+
+
+# FTS5 compares an index with its rows for who may write only. For others the rows and words of both are added up, each
+# with its place, in whatever order they come.
+
+
+def _words_read(db: apsw.Connection, table: str) -> int:
+    db.execute(f"CREATE VIRTUAL TABLE temp.indexed USING fts5vocab(main, {table}, instance)")
+    try:
+        words = db.execute("SELECT doc, col, offset, CAST(term AS BLOB) FROM temp.indexed")
+        return sum(map(hash, words)) + sum(map(hash, db.execute(f"SELECT id FROM {table}_docsize")))
+    finally:
+        db.execute("DROP TABLE temp.indexed")
+
+
+def _words_said(db: apsw.Connection, table: str) -> int:
+    name, *settings = shlex.split(schema.TOKENIZER.replace("''", "'"))
+    tokenizer = db.fts5_tokenizer(name, settings)
+    columns = ("text", "words", "scope")
+    total = 0
+    for id_, *texts in db.execute(f"SELECT id, {', '.join(columns)} FROM {table.removesuffix('_words')}_text"):
+        total += hash((id_,))
+        for column, text in zip(columns, texts, strict=True):
+            tokens = tokenizer(
+                text.encode(), apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False, include_colocated=False
+            )
+            total += sum(hash((id_, column, at, str(token).encode()[:_LONGEST])) for at, token in enumerate(tokens))
+    return total
 
 
 def _remake_words(db: apsw.Connection) -> None:
