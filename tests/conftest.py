@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
+import sys
 from collections.abc import Iterator
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
+from types import ModuleType
 
 import apsw
 import pytest
@@ -44,6 +48,16 @@ def memory(path: Path) -> Iterator[Memory]:
     """A memory without models: what does not depend on a model's words is tested on it."""
     with Memory(path, embedder=False, extractor=False) as opened:
         yield opened
+
+
+def script(name: str) -> ModuleType:
+    """A script of this checkout, which has no ending, as a module."""
+    loader = SourceFileLoader(name, str(Path(__file__).parent.parent / "scripts" / name))
+    spec = importlib.util.spec_from_loader(name, loader)
+    assert spec
+    made = sys.modules[name] = importlib.util.module_from_spec(spec)
+    loader.exec_module(made)
+    return made
 
 
 class Echo:

@@ -52,7 +52,9 @@ def opened(path: Path) -> Memory:
 
 def objects(connection: apsw.Connection) -> dict[str, str]:
     """The SQL of everything in a file that a migration makes."""
-    rows = connection.execute("SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE '%_vectors%'")
+    rows = connection.execute(
+        "SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE '%_vectors%'"
+    )
     return dict(rows)
 
 
@@ -119,11 +121,15 @@ def test_an_older_file_goes_on(old: Path) -> None:
         prompt_version = "1"
 
         def extract(self, request: ExtractionRequest) -> Extraction:
-            return Extraction(tuple(ExtractedFact(turn.text, turn.speaker, (turn.number,)) for turn in request.messages))
+            return Extraction(
+                tuple(ExtractedFact(turn.text, turn.speaker, (turn.number,)) for turn in request.messages)
+            )
 
     with Memory(old, embedder=Vowels(), extractor=Echo()) as memory:
         assert (memory.work().facts, memory.stats().queued) == (1, ())
-        assert memory.add({"id": "m1", "content": "Ana plays the cello."}, user_id="ana", agent_id="cook").messages == ()
+        assert (
+            memory.add({"id": "m1", "content": "Ana plays the cello."}, user_id="ana", agent_id="cook").messages == ()
+        )
         assert memory.remember("Ana likes tea.", user_id="ana").facts
         assert memory.stats().without_vector == 0
 
