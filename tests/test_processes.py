@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import multiprocessing
 import os
@@ -20,10 +21,11 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from memlite import ExtractedFact, Extraction, ExtractionRequest, InvalidInputError, Memory
+from memlite import AsyncMemory, ExtractedFact, Extraction, ExtractionRequest, InvalidInputError, Memory
 from memlite.db import load_sqlite_vec
+from tests.conftest import script
 
-FORK = multiprocessing.get_context("fork")
+FORK, SPAWN = multiprocessing.get_context("fork"), multiprocessing.get_context("spawn")
 TEXTS = [f"Ana bought {n} green teas." for n in range(8)]
 
 
@@ -124,6 +126,120 @@ def test_four_processes_that_write_the_same_facts_leave_one_copy_of_each(path: P
         memory.work()
         assert sorted(fact.text for fact in memory.get_all(user_id="u", past=True)) == TEXTS
         assert memory.stats().queued == ()
+
+
+def write_everything(path: Path) -> None:
+    """At the top of the module: a spawned process imports what it runs."""
+    with open_memory(path) as memory:
+        for write in WRITERS:
+            write(memory)
+
+
+def test_two_spawned_processes_that_write_the_same_facts_leave_one_copy_of_each(path: Path) -> None:
+    children = [SPAWN.Process(target=write_everything, args=(path,)) for _ in range(2)]
+    for child in children:
+        child.start()
+    for child in children:
+        child.join()
+    assert [child.exitcode for child in children] == [0, 0]
+    with open_memory(path) as memory:
+        assert sorted(fact.text for fact in memory.get_all(user_id="u", past=True)) == TEXTS
+        assert memory.stats().queued == ()
+
+
+def test_the_loops_of_two_processes_that_write_the_same_facts_leave_one_copy_of_each(path: Path) -> None:
+    async def main() -> None:
+        async with AsyncMemory(path, embedder=Letters(), extractor=Constant()) as memory:
+            verbs = [memory.remember(text, user_id="u") for text in TEXTS]
+            verbs += [memory.add(" ".join(TEXTS), user_id="u") for _ in range(2)]
+            await asyncio.gather(*verbs, memory.work())
+
+    in_processes(2, lambda _: asyncio.run(main()))
+    with open_memory(path) as memory:
+        assert sorted(fact.text for fact in memory.get_all(user_id="u", past=True)) == TEXTS
+        assert memory.stats().queued == ()
+
+
+def test_eight_writing_and_eight_reading_processes_lose_nothing_and_double_nothing(path: Path) -> None:
+    processes = script("processes")
+    told, wrong = processes.run(path, 4, start="fork")
+    assert wrong == []
+    assert set(told.calls) >= {"add", "remember", "work", "delete", "search", "together"}
+
+
+# One process waits for its model, the others go on.
+
+
+class Held:
+    """Both models of a process, which answer when they are let."""
+
+    name = "held"
+    prompt_version = "1"
+    dimension = 26
+
+    def __init__(self, asked: Any, let_go: Any) -> None:
+        self.asked, self.let_go = asked, let_go
+
+    def extract(self, request: ExtractionRequest) -> Extraction:
+        self.asked.set()
+        assert self.let_go.wait(60)
+        return Extraction(tuple(ExtractedFact(turn.text, turn.speaker, (turn.number,)) for turn in request.messages))
+
+    def embed(self, texts: Any) -> list[list[float]]:
+        self.asked.set()
+        assert self.let_go.wait(60)
+        return Letters().embed(texts)
+
+
+SLOW: list[tuple[str, Callable[[Memory], object], str]] = [
+    ("work", lambda memory: memory.work(), "extractor"),
+    ("add", lambda memory: memory.add("Zoe has a boat.", user_id="slow"), "extractor"),
+    ("reextract", lambda memory: memory.reextract(), "extractor"),
+    ("remember", lambda memory: memory.remember("Zoe has a boat.", user_id="slow"), "embedder"),
+    ("search", lambda memory: memory.search("boat", user_id="slow"), "embedder"),
+    ("reembed", lambda memory: memory.reembed(), "embedder"),
+    ("repair", lambda memory: memory.repair(), "embedder"),
+]
+
+
+@pytest.mark.parametrize(("verb", "model"), [each[1:] for each in SLOW], ids=[each[0] for each in SLOW])
+def test_while_one_process_waits_for_its_model_another_stores_and_finds(
+    path: Path, verb: Callable[[Memory], object], model: str
+) -> None:
+    asked, let_go = FORK.Event(), FORK.Event()
+
+    def slow() -> None:
+        held = Held(asked, let_go)
+        models = {"extractor": held if model == "extractor" else Constant()}
+        with Memory(path, embedder=held if model == "embedder" else Letters(), **models) as memory:  # type: ignore[arg-type]
+            verb(memory)
+
+    with open_memory(path) as memory:
+        memory.add("Zoe has a bike.", user_id="old")  # what reextract learns again
+        memory.add("Zoe has a cat.", user_id="slow", extract="later")
+        memory._database._writer.execute("UPDATE facts SET embedded = 0")  # what repair makes a vector for
+    child = FORK.Process(target=slow)
+    child.start()
+    try:
+        assert asked.wait(60)
+        with open_memory(path) as memory:
+            memory._database._writer.set_busy_timeout(0)  # a lock would be an error at once
+            assert memory.add("Ana keeps bees.", user_id="u", extract="later").messages
+            assert memory.add(" ".join(TEXTS), user_id="other").status == "done"
+            fact = memory.remember("Ben likes tea.", user_id="u").facts[0]
+            assert memory.search("bees", user_id="u")[0].text.endswith("Ana keeps bees.")
+            assert memory.update(fact.id, text="Ben likes mate.").text == "Ben likes mate."
+            assert memory.delete(fact.id).facts == (fact.id,)
+            assert memory.stats().facts
+        assert child.is_alive()
+        assert not let_go.is_set()
+    finally:
+        let_go.set()
+        child.join()
+    assert child.exitcode == 0
+    with open_memory(path) as memory:
+        memory.work()
+        assert memory.repair(dry_run=True).found == ()
 
 
 def test_a_message_id_is_stored_once_however_many_send_it(path: Path) -> None:
