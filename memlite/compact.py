@@ -32,7 +32,7 @@ NOTHING = "none"
 NOTHING_FROM = 0.6  # probability of it from which it is the answer; from 0.3 on bare statements were lost
 
 LEAST_EARLIER, MOST_EARLIER = 2, 6  # messages of the window that are shown, at least (if there are) and at most
-LONGEST_MESSAGE = 250  # characters asked of at once
+LONGEST_MESSAGE = 300  # characters asked of at once
 LONGEST_PROMPT = 640  # tokens, as in training
 LONGEST_ANSWER = 400  # tokens
 MOST_KNOWN = 2  # known facts shown: each costs some twenty tokens, and seldom does a further one matter

@@ -99,6 +99,8 @@ def test_a_file_of_before_there_were_scales_learns_its_embedders_at_the_next_emb
     db = apsw.Connection(str(path))
     for column in ("apart", "spread", "alike"):
         db.execute(f"ALTER TABLE embedder DROP COLUMN {column}")
+    for index in ("messages_by_day", "facts_by_day"):
+        db.execute(f"DROP INDEX {index}")
     db.execute("PRAGMA user_version = 1")
     db.close()
     assert similarities(path, Lifted()) == expected
