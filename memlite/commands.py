@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import functools
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import click
 
 from memlite.errors import InvalidInputError, MemliteError
+from memlite.memory import Memory
 
 LEFT = 3  # exit code: what was asked for is deleted, but something of it is left in a place that the receipt names
 _ALSO = {"history": "log"}  # another name that a command is called by
@@ -23,6 +28,30 @@ class Group(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who called a command, as its context's `obj`: a person in this process, or one whom a server answers (serve.py).
+
+    environ, folder: what options and paths are read by. opens: the memory, as `Memory` does.
+    """
+
+    environ: Mapping[str, str]
+    folder: Path
+    opens: Callable[..., AbstractContextManager[Memory]]
+
+
+def caller(ctx: click.Context) -> Caller:
+    """Whose command it is."""
+    return ctx.obj if isinstance(ctx.obj, Caller) else Caller(os.environ, Path(), Memory)
+
+
+class CallersOption(click.Option):
+    """An option that may stand in the caller's environment instead."""
+
+    def resolve_envvar_value(self, ctx: click.Context) -> str | None:
+        return caller(ctx).environ.get(str(self.envvar)) or None
 
 
 def example(line: str) -> str:
