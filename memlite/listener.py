@@ -23,8 +23,11 @@ class Listener:
         self._address = Path(places.address(str(path)))
         self._lock = self._address.with_suffix(".lock")
         _make_private(self._address.parent)
-        self._held = _hold(self._lock, path)
         self._key = os.urandom(32)
+        try:
+            self._held = _hold(self._lock, path)
+        except OSError as error:
+            raise ServerError(f"cannot lock {self._lock}: {error.strerror or error}.") from error
         try:
             self._address.unlink(missing_ok=True)
             self._socket = self._loopback() if wire.LOOPBACK else self._unix()

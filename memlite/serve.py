@@ -28,7 +28,7 @@ from memlite.memory import Memory
 from memlite.warm import Drain, WarmMemory
 from memlite.wire import Line
 
-_THREADS = 16  # commands at once; threads are used again, each with its connection to the file
+_THREADS = 8  # commands at once; threads are used again, each with its connection and its page cache
 _ASK_SECONDS = 10.0  # for whoever connects to say what he wants
 _STOP_SECONDS = 120.0  # for a server to end
 _LONGEST_WAIT = 30.0  # seconds between two looks for models that are idle
@@ -51,11 +51,11 @@ class Server:
         self._path = Path(os.path.realpath(path.expanduser()))  # a link may come to lead elsewhere
         self._command = command
         self._idle_seconds = idle_seconds
-        self._tell = tell
+        self._told = tell
         self._identity = wire.identity()
         self._memory = WarmMemory(self._path)
         self._stopping = threading.Event()
-        self._drain = Drain(self._path, self._stopping, idle_seconds, tell)
+        self._drain = Drain(self._path, self._stopping, idle_seconds, self._tell)
         self._here = threading.local()  # the line and the streams of the command that a thread runs
         self._lines: set[Line] = set()
         self._stoppers: list[Line] = []  # who waits for the end
@@ -139,6 +139,12 @@ class Server:
     def _interrupted(self) -> bool:
         line: Line | None = getattr(self._here, "line", None)
         return self._stopping.is_set() or (line is not None and line.interrupted())
+
+    def _tell(self, line: str) -> None:
+        try:
+            self._told(line)
+        except OSError:
+            pass  # who started it reads no more, and those that ask do not suffer for it
 
     # -- one command -----------------------------------------------------------------------------
 

@@ -92,24 +92,24 @@ class Drain:
             while not self._stopping.wait(_LOOK):
                 self._memory.unload(self._idle_seconds)
                 now = time.monotonic()
-                if now < rests_until:
-                    continue
                 try:
                     version = self._memory.version()
-                    if version == seen and now < due:
+                    if version != seen:
+                        # Not at once: an `add` that extracts what it has just stored claims that itself.
+                        seen, due = version, min(due, now + _LOOK)
+                    if now < max(due, rests_until):
                         continue
-                    seen = version
                     more, failed = self._round()
                     if failed:  # it was written down, and is no reason to try again
                         seen = self._memory.version()
                 except FileNotFoundError:
-                    seen, more, failed = None, False, True
+                    more, failed = False, True
                 except Exception as error:  # without this thread the queue would be left to nobody
                     self._tell(f"queue: {type(error).__name__}: {error}")
                     more, failed = False, True
                 now = time.monotonic()
-                rests_until = now + _REST if failed else 0.0
                 due = now + (_LOOK if more else _ANYWAY)
+                rests_until = now + _REST if failed else 0.0
         except KeyboardInterrupt:
             pass  # of interruption.check
         finally:

@@ -144,7 +144,7 @@ def commands(group: click.Group = cli.main, before: tuple[str, ...] = ()) -> Ite
 
 
 EVERY = [pytest.param(words, command, id=" ".join(("memlite", *words))) for words, command in commands()]
-LEAVES = [case for case in EVERY if case.values[0] and case.values[0][0] not in ("models", "bench")]
+LEAVES = [case for case in EVERY if case.values[0] and case.values[0][0] not in ("models", "bench", "serve")]
 
 
 def example(run: Run, words: tuple[str, ...]) -> str:
