@@ -10,7 +10,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import TextIO
+    from typing import Any, TextIO
 
     from memlite.wire import Line
 
@@ -24,7 +24,10 @@ _BY_ITSELF = ("--help", "-h", "--version", "--file")  # <(a pipe), say, is a fil
 def main() -> None:
     """The command line."""
     asked = _Asked(sys.argv[1:])
-    code = asked.answered()
+    try:
+        code = asked.answered()
+    except KeyboardInterrupt:  # before anything was asked
+        code = _aborted()
     if code is not None:
         sys.exit(code)
     if asked.stdin is not None:  # a server read it, and then left the command to this process
@@ -76,20 +79,22 @@ class _Asked:
             if server is None:
                 return None
             terminal = [stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)]
-            line.send({"words": self.words, "folder": folder, "environ": wire.of_caller(), "terminal": terminal})
-            return self._answer(line, server)
+            call = {"words": self.words, "folder": folder, "environ": wire.of_caller(), "terminal": terminal}
+            return self._answer(line, call, server)
         finally:
             line.close()
 
-    def _answer(self, line: Line, server: int) -> int | None:
-        """Show what the server says of the command until it is done. From here on it may have been done."""
+    def _answer(self, line: Line, call: dict[str, Any], server: int) -> int | None:
+        """Have a server run the command, and show what it says until it is done. From here on it may have been done."""
+        sent = False
         while True:
             try:
+                sent = sent or line.send(call)
                 told = line.receive()
                 if told is None:
                     return self._left_alone(server)
                 if "alone" in told:
-                    return None
+                    return _aborted() if self._interrupted else None
                 if "read" in told:
                     self.stdin = sys.stdin.buffer.read()
                     line.send({"stdin": self.stdin.decode("utf-8", "surrogateescape")})
@@ -116,10 +121,7 @@ class _Asked:
     def _left_alone(self, server: int) -> int | None:
         """The server died: what only reads runs here, what may have been written is not written twice."""
         if self._command in _READS:
-            if not self._interrupted:
-                return None
-            _show("stderr", "\nAborted!\n")
-            return 1
+            return _aborted() if self._interrupted else None
         _show(
             "stderr",
             f"Error: the server (process {server}) ended before it had answered; whether `{self._command}` was done is "
@@ -145,6 +147,11 @@ def _read(words: list[str]) -> tuple[str | None, str | None]:
 def _speaks_utf8(stream: TextIO | None) -> bool:
     """Whether what a server says reaches the terminal as it would from here."""
     return stream is not None and (stream.encoding or "").lower().replace("-", "") == "utf8"
+
+
+def _aborted() -> int:
+    _show("stderr", "\nAborted!\n")
+    return 1
 
 
 def _show(name: str, text: str) -> None:
