@@ -926,7 +926,7 @@ def work(limit: int | None, min_confidence: float, as_json: bool, nl: bool, own_
 @click.option(
     "--idle",
     "idle_seconds",
-    type=click.FloatRange(min=0, min_open=True),
+    type=click.FloatRange(min=1),
     default=300.0,
     show_default=True,
     help="Seconds after which a model that nobody has used is freed.",
