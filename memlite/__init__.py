@@ -1,71 +1,74 @@
 """memlite: the SQLite of agent memory. One file, no server, no network."""
 
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
 
-from memlite.errors import (
-    EmbedderMismatchError,
-    ExtractionError,
-    FileError,
-    ForeignFileError,
-    InvalidInputError,
-    MemliteError,
-    ModelError,
-    ModelMissingError,
-    NewerFileError,
-    NotFoundError,
-    ReadOnlyError,
-)
-from memlite.memory import Memory
-from memlite.records import (
-    AddResult,
-    Audit,
-    Checked,
-    Context,
-    DeletionPreview,
-    Diff,
-    Embedder,
-    Entity,
-    Event,
-    Explain,
-    Exported,
-    ExtractedFact,
-    Extraction,
-    ExtractionRequest,
-    Extractor,
-    Fact,
-    Fault,
-    FileCheck,
-    Finding,
-    Fixed,
-    Hit,
-    Hits,
-    Imported,
-    KnownFact,
-    LeftOut,
-    Matched,
-    Matching,
-    Message,
-    NamedEntity,
-    Page,
-    Pruned,
-    Receipt,
-    Reextracted,
-    Repaired,
-    Reranker,
-    ResolvedDate,
-    Rewriter,
-    Scope,
-    Skipped,
-    Stats,
-    Ttl,
-    Turn,
-    Undone,
-    Why,
-    WorkResult,
-)
-
+TYPE_CHECKING = False  # of typing, whose import would be a tenth of what a served command takes
 if TYPE_CHECKING:
+    from typing import Any
+
     from memlite.aio import AsyncMemory
+    from memlite.errors import (
+        EmbedderMismatchError,
+        ExtractionError,
+        FileError,
+        ForeignFileError,
+        InvalidInputError,
+        MemliteError,
+        ModelError,
+        ModelMissingError,
+        NewerFileError,
+        NotFoundError,
+        ReadOnlyError,
+        ServerError,
+    )
+    from memlite.memory import Memory
+    from memlite.records import (
+        AddResult,
+        Audit,
+        Checked,
+        Context,
+        DeletionPreview,
+        Diff,
+        Embedder,
+        Entity,
+        Event,
+        Explain,
+        Exported,
+        ExtractedFact,
+        Extraction,
+        ExtractionRequest,
+        Extractor,
+        Fact,
+        Fault,
+        FileCheck,
+        Finding,
+        Fixed,
+        Hit,
+        Hits,
+        Imported,
+        KnownFact,
+        LeftOut,
+        Matched,
+        Matching,
+        Message,
+        NamedEntity,
+        Page,
+        Pruned,
+        Receipt,
+        Reextracted,
+        Repaired,
+        Reranker,
+        ResolvedDate,
+        Rewriter,
+        Scope,
+        Skipped,
+        Stats,
+        Ttl,
+        Turn,
+        Undone,
+        Why,
+        WorkResult,
+    )
 
 __version__ = "0.1.0"
 
@@ -121,6 +124,7 @@ __all__ = [
     "ResolvedDate",
     "Rewriter",
     "Scope",
+    "ServerError",
     "Skipped",
     "Stats",
     "Ttl",
@@ -132,9 +136,22 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # asyncio is a quarter of the import time, and most programs that remember are not asynchronous.
-    if name == "AsyncMemory":
-        from memlite.aio import AsyncMemory
+    # Imported when asked for: a command that a server answers needs none of it, and would wait for it longest.
+    import importlib
 
-        return AsyncMemory
+    if name in __all__:
+        own = {"Memory": "memory", "AsyncMemory": "aio"}
+        module = own.get(name) or ("errors" if name.endswith("Error") else "records")
+        found = globals()[name] = getattr(importlib.import_module(f"{__name__}.{module}"), name)
+        return found
+    try:
+        if not name.startswith("_"):
+            return importlib.import_module(f"{__name__}.{name}")  # memlite.dates, without a line that imports it
+    except ModuleNotFoundError as error:
+        if error.name != f"{__name__}.{name}":
+            raise
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

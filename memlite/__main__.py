@@ -1,6 +1,6 @@
 """`python -m memlite` is the command line."""
 
-from memlite.cli import main
+from memlite.entry import main
 
 if __name__ == "__main__":
     main()

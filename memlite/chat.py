@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memlite import models
+from memlite import interruption, models
 from memlite.errors import ModelError, ModelMissingError
 from memlite.prompt import Examples
 
@@ -312,6 +312,7 @@ class ChatModel:
         for start in range(same, len(tokens), self.n_batch):
             batch = tokens[start : start + self.n_batch]
             held = (self.api.llama_token * len(batch))(*batch)
+            interruption.check()
             code = self.api.llama_decode(self.context, self.api.llama_batch_get_one(held, len(batch)))
             if code != 0:
                 self.api.llama_memory_clear(memory, True)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -14,9 +16,10 @@ import click
 
 from memlite import output
 from memlite.bench.commands import bench
-from memlite.commands import LEFT, Group, answer_errors, example, progress
+from memlite.commands import LEFT, CallersOption, Group, answer_errors, example, progress
 from memlite.commands import asked_scope as _asked_scope
 from memlite.commands import db_option as _db_option
+from memlite.commands import existing as _existing
 from memlite.commands import opened as _memory
 from memlite.commands import output_options as _output_options
 from memlite.commands import path_of as _path
@@ -25,6 +28,7 @@ from memlite.commands import scope_of as _scope
 from memlite.commands import scope_options as _scope_options
 from memlite.commands import tell_notes as _notes
 from memlite.commands import typed as _typed
+from memlite.commands import whole_path as _whole_path
 from memlite.deletion import LOG_HELD
 from memlite.errors import NotFoundError
 from memlite.memory import Memory
@@ -48,13 +52,15 @@ from memlite.transfer import export, import_
     epilog=example('memlite add "I booked Osteria Lume for 14 June."'),
 )
 @click.option(
-    "--db", type=click.Path(path_type=Path), envvar="MEMLITE_DB", help="The file [$MEMLITE_DB, else the data folder]."
+    "--db",
+    type=click.Path(path_type=Path),
+    cls=CallersOption,
+    envvar="MEMLITE_DB",
+    help="The file [$MEMLITE_DB, else the data folder].",
 )
 @click.version_option(package_name="memlite", prog_name="memlite")
-@click.pass_context
-def main(ctx: click.Context, db: Path | None) -> None:
+def main(db: Path | None) -> None:
     """Local memory for assistants: one SQLite file, no server, no network."""
-    ctx.obj = db
 
 
 def _command(line: str, **settings: Any) -> Callable[[Callable[..., None]], click.Command]:
@@ -62,10 +68,11 @@ def _command(line: str, **settings: Any) -> Callable[[Callable[..., None]], clic
     return lambda function: main.command(epilog=example(line), **settings)(answer_errors(function))
 
 
-def _nothing(memory_path: Path, what: str, scope: Mapping[str, str | None]) -> None:
+def _nothing(own_db: Path | None, what: str, scope: Mapping[str, str | None]) -> None:
     """Say whose memory was looked at: it is easily another one than the person meant."""
+    path = _whole_path(own_db)
     whose = " ".join(f"{name.removesuffix('_id')}={value}" for name, value in scope.items() if value)
-    told = f" for {whose} in {memory_path} (--user, --agent, --run choose another)" if whose else f" in {memory_path}"
+    told = f" for {whose} in {path} (--user, --agent, --run choose another)" if whose else f" in {path}"
     click.echo(f"no {what}{told}", err=True)
 
 
@@ -315,7 +322,7 @@ def search(
     _notes(hits.notes)
     _print(list(hits), hits, lambda: output.search_lines(hits), as_json, nl)
     if not hits and not as_json and not nl:
-        _nothing(memory.path, "hits", _scope(user_id, agent_id, run_id))
+        _nothing(own_db, "hits", _scope(user_id, agent_id, run_id))
 
 
 @_command('memlite context "what must Clara not eat?" --max-tokens 500')
@@ -401,7 +408,7 @@ def list_(
         )
     _print(page, page, lambda: [line for fact in page for line in output.fact_lines(fact)], as_json, nl)
     if not page and not as_json and not nl:
-        _nothing(memory.path, "facts", _scope(user_id, agent_id, run_id))
+        _nothing(own_db, "facts", _scope(user_id, agent_id, run_id))
     if page.cursor and not as_json:
         click.echo(f"more: --cursor {page.cursor}", err=True)
 
@@ -518,7 +525,7 @@ def delete(
             preview = memory.preview_delete_query(text, **about)
             assert preview.matching is not None
             if not as_json and not nl:
-                _tell_matching(preview.matching, memory.path, _scope(**given))
+                _tell_matching(preview.matching, own_db, _scope(**given))
             if as_json or nl or preview.matching.matched:
                 _delete(preview, lambda: memory.delete_query(text, **about), yes and not dry_run, as_json, nl)
         elif ids:
@@ -552,7 +559,7 @@ def _exit_unless_clean(receipt: Receipt) -> None:
         raise SystemExit(LEFT)
 
 
-def _tell_matching(matching: Matching, path: Path, scope: Mapping[str, str | None]) -> None:
+def _tell_matching(matching: Matching, own_db: Path | None, scope: Mapping[str, str | None]) -> None:
     """Say what a query to delete by has not chosen."""
     if matching.more:
         click.echo(f"{matching.more} more match: a greater --limit takes them", err=True)
@@ -560,7 +567,7 @@ def _tell_matching(matching: Matching, path: Path, scope: Mapping[str, str | Non
         click.echo("nothing has enough of the words; a lower --floor takes the nearest:", err=True)
         click.echo("\n".join(map(output.matched_line, matching.below)), err=True)
     elif not matching.matched:
-        _nothing(path, "hits", scope)
+        _nothing(own_db, "hits", scope)
 
 
 def _together(previews: Sequence[DeletionPreview]) -> DeletionPreview:
@@ -767,7 +774,7 @@ def log(
             if more and not as_json:
                 click.echo(f"more: --before {events[-1].id}", err=True)
             if not events and not as_json and not nl:
-                _nothing(memory.path, "history", whose)
+                _nothing(own_db, "history", whose)
             return
         asked = _asked_scope(given)
         seen = memory.scope(**asked) if asked else memory
@@ -816,7 +823,7 @@ def entities(
         found = memory.entities(**_scope(user_id, agent_id, run_id), limit=limit)
     _print(found, found, lambda: map(output.entity_line, found), as_json, nl)
     if not found and not as_json and not nl:
-        _nothing(memory.path, "entities", _scope(user_id, agent_id, run_id))
+        _nothing(own_db, "entities", _scope(user_id, agent_id, run_id))
 
 
 @_command("memlite work --limit 100")
@@ -858,6 +865,28 @@ def mcp(
         ) from error
     with _memory(own_db, create=True, min_confidence=min_confidence) as memory:
         serve(memory.scope(**_scope(user_id, agent_id, run_id)), works=work)
+
+
+@_command("memlite serve --idle 600")
+@click.option(
+    "--idle",
+    "idle_seconds",
+    type=click.FloatRange(min=1),
+    default=300.0,
+    show_default=True,
+    help="Seconds after which a model that nobody has used is freed.",
+)
+@click.option("--stop", is_flag=True, help="End the server of the file.")
+@_db_option
+def serve(idle_seconds: float, stop: bool, own_db: Path | None) -> None:
+    """Keep the file and its models warm for other commands, and extract what is queued, until it is stopped."""
+    from memlite.serve import Server, stop_server
+
+    if stop:
+        process = stop_server(_path(own_db))
+        click.echo(f"process {process} has ended", err=True)
+        return
+    Server(_existing(own_db), main.main, idle_seconds, functools.partial(print, file=sys.stderr, flush=True)).run()
 
 
 @_command("memlite reembed")
@@ -904,6 +933,7 @@ def stats(
     asked = _asked_scope({"user_id": user_id, "agent_id": agent_id, "run_id": run_id})
     with _memory(own_db) as memory:
         found = (memory.scope(**asked) if asked else memory).stats()
+    found = replace(found, path=str(_whole_path(own_db)))  # a server may have been given another way to it
     _notes(found.notes)
     _print(found, [found], lambda: output.stats_lines(found), as_json, nl)
 

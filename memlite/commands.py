@@ -6,7 +6,8 @@ import functools
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ import click
 
 from memlite import output
 from memlite.errors import InvalidInputError, MemliteError
-from memlite.memory import Memory, default_path
+from memlite.memory import Memory
+from memlite.places import default_path
 
 DEFAULT_USER = "me"
 
@@ -30,6 +32,30 @@ class Group(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who called a command, as its context's `obj`: a person in this process, or one whom a server answers (serve.py).
+
+    environ, folder: what options and paths are read by. opens: the memory, as `Memory` does.
+    """
+
+    environ: Mapping[str, str]
+    folder: Path
+    opens: Callable[..., AbstractContextManager[Memory]]
+
+
+def caller(ctx: click.Context) -> Caller:
+    """Whose command it is."""
+    return ctx.obj if isinstance(ctx.obj, Caller) else Caller(os.environ, Path(), Memory)
+
+
+class CallersOption(click.Option):
+    """An option that may stand in the caller's environment instead."""
+
+    def resolve_envvar_value(self, ctx: click.Context) -> str | None:
+        return caller(ctx).environ.get(str(self.envvar)) or None
 
 
 def example(line: str) -> str:
@@ -74,9 +100,10 @@ def scope_options(function: Callable[..., Any]) -> Callable[..., Any]:
         ("user", "Whose memory."),
     ):
         default = f" Without --user, --agent and --run it is the user {DEFAULT_USER!r}." if name == "user" else ""
-        function = click.option(f"--{name}", f"{name}_id", envvar=f"MEMLITE_{name.upper()}", help=text + default)(
-            function
+        option = click.option(
+            f"--{name}", f"{name}_id", cls=CallersOption, envvar=f"MEMLITE_{name.upper()}", help=text + default
         )
+        function = option(function)
     return function
 
 
@@ -100,16 +127,28 @@ def asked_scope(ids: Mapping[str, str | None]) -> dict[str, str | None] | None:
 
 def path_of(own_db: Path | None) -> Path:
     """The file of this command."""
-    return own_db or click.get_current_context().obj or default_path()
+    return own_db or click.get_current_context().find_root().params["db"] or default_path()
+
+
+def whole_path(own_db: Path | None) -> Path:
+    """The file as its caller means it, from the root on."""
+    return (caller(click.get_current_context()).folder / path_of(own_db)).expanduser().absolute()
+
+
+def existing(own_db: Path | None) -> Path:
+    """The file of this command, which is there."""
+    path, by = path_of(own_db), caller(click.get_current_context())
+    if not (by.folder / path).exists():
+        raise click.ClickException(f"{path} does not exist; `memlite add` makes it, --db names another file.")
+    return by.folder / path
 
 
 @contextmanager
 def opened(own_db: Path | None, *, create: bool = False, **settings: Any) -> Iterator[Memory]:
     """The memory of this command. Only what writes something new may make the file."""
-    path = path_of(own_db)
-    if not create and not path.exists():
-        raise click.ClickException(f"{path} does not exist; `memlite add` makes it, --db names another file.")
-    with Memory(path, **settings) as memory:
+    by = caller(click.get_current_context())
+    path = by.folder / path_of(own_db) if create else existing(own_db)
+    with by.opens(path, **settings) as memory:
         yield memory
 
 

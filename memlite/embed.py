@@ -16,6 +16,7 @@ import re
 import statistics
 import sys
 import threading
+import time
 import unicodedata
 import weakref
 from array import array
@@ -23,7 +24,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from memlite import models
+from memlite import interruption, models
 from memlite.errors import InvalidInputError, ModelError, ModelMissingError
 from memlite.records import Embedder
 
@@ -222,18 +223,20 @@ class GGUFModel:
         self.n_threads = n_threads
         self._lock = threading.Lock()
         self._model: _LoadedModel | None = None
+        self._used = 0.0  # time.monotonic() when it was needed last
         _living.add(self)
 
-    def close(self) -> None:
-        """Free the model; the next use loads it again."""
+    def close(self, *, idle_seconds: float = 0.0) -> None:
+        """Free the model, where it has been idle for so long; the next use loads it again."""
         with self._lock:
-            if self._model:
+            if self._model and time.monotonic() - self._used >= idle_seconds:
                 self._model.free()
                 self._model = None
 
     def _loaded(self) -> _LoadedModel:
         if self._model is None:
             self._model = _LoadedModel(self.path, self.n_threads, ranks=self.ranks)
+        self._used = time.monotonic()
         return self._model
 
     def _after_fork(self) -> None:
@@ -401,6 +404,7 @@ class _LoadedModel:
         memory = api.llama_get_memory(context)
         if memory:  # only models that also write text have one
             api.llama_memory_clear(memory, True)
+        interruption.check()
         code = api.llama_decode(context, batch)
         if code != 0:
             raise ModelError(f"llama.cpp could not run {self._path} on {filled} tokens (llama_decode returned {code})")

@@ -7,6 +7,7 @@ MemliteError
 │   ├── ForeignFileError                    it is not a memlite file
 │   ├── NewerFileError                      a newer memlite wrote it
 │   └── ReadOnlyError                       memlite may not write there
+├── ServerError                             `memlite serve` cannot serve the file
 └── ModelError                              a model cannot be used
     ├── ModelMissingError                   no model, or the package that runs it, is installed
     ├── EmbedderMismatchError               the file's vectors come from another embedder
@@ -50,6 +51,10 @@ class NewerFileError(FileError):
 
 class ReadOnlyError(FileError):
     """memlite may not write to the file or the folder it is in."""
+
+
+class ServerError(MemliteError):
+    """`memlite serve` cannot serve the file: another process does, or there is no safe place for its socket."""
 
 
 class ModelError(MemliteError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 import weakref
 from collections.abc import Sequence
 from dataclasses import replace
@@ -59,6 +60,7 @@ class GGUFExtractor:
         self._lock = threading.Lock()
         self._way: Asking | None = None
         self._loaded: ChatModel | None = None
+        self._used = 0.0  # time.monotonic() when it was needed last
         self._inherited: list[ChatModel] = []
         _extractors.add(self)
 
@@ -80,6 +82,7 @@ class GGUFExtractor:
             loaded, asking = self._load()
             answers = [asked(asking, loaded, part, self.recheck_below) for part in asking.parts(loaded, request)]
             answer = _merged(answers)
+            self._used = time.monotonic()
             if asking.heeds:
                 return answer
             notes = (self._deaf(),) if request.instructions.strip() else ()
@@ -90,10 +93,10 @@ class GGUFExtractor:
         with self._lock:
             self._load()
 
-    def close(self) -> None:
-        """Free the model. A later extraction loads it again."""
+    def close(self, *, idle_seconds: float = 0.0) -> None:
+        """Free the model, where it has been idle for so long. A later extraction loads it again."""
         with self._lock:
-            if self._loaded is not None:
+            if self._loaded is not None and time.monotonic() - self._used >= idle_seconds:
                 self._loaded.close()
                 self._loaded = None
 
@@ -113,6 +116,7 @@ class GGUFExtractor:
                 loaded.close()
                 raise
             self._loaded = loaded
+        self._used = time.monotonic()
         return self._loaded, self._way
 
     def _deaf(self) -> str:

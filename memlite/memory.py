@@ -33,6 +33,7 @@ from memlite import (
     history,
     ids,
     instants,
+    interruption,
     learn,
     lifecycle,
     messages,
@@ -56,6 +57,7 @@ from memlite.deletion import Deleting, Place
 from memlite.errors import EmbedderMismatchError, InvalidInputError, ModelError, ModelMissingError, excerpt
 from memlite.forget import Deletion
 from memlite.learn import Learnt, timed
+from memlite.places import default_path
 from memlite.records import (
     AddResult,
     Audit,
@@ -1271,6 +1273,15 @@ class Memory:
             if callable(close):
                 close()
 
+    def _unload(self, idle_seconds: float) -> None:
+        """Free the GGUF models that nobody has used for so long (see serve.py); the next use loads them again."""
+        from memlite.embed import GGUFModel
+        from memlite.extract import GGUFExtractor
+
+        for model in (self._semantic.embedder, self._extractor):
+            if isinstance(model, (GGUFModel, GGUFExtractor)):
+                model.close(idle_seconds=idle_seconds)
+
     def __enter__(self) -> Memory:
         return self
 
@@ -1358,6 +1369,7 @@ class Memory:
                     continue
             if time.monotonic() > deadline:
                 return "another batch of this scope is still being extracted; `memlite work` goes on with this one"
+            interruption.check()
             time.sleep(pause)
             pause = min(2 * pause, 0.2)
 
@@ -1456,13 +1468,6 @@ class Memory:
         if waiting and self._extractor is None:
             notes.append(self._extraction_off)
         return tuple(notes)
-
-
-def default_path() -> Path:
-    """The file that is used when none is given: memory.db in the platform's folder for user data."""
-    from platformdirs import user_data_path  # here, for most callers name a file
-
-    return user_data_path("memlite", appauthor=False) / "memory.db"
 
 
 def _ends(query: str) -> str:

@@ -144,7 +144,7 @@ def commands(group: click.Group = cli.main, before: tuple[str, ...] = ()) -> Ite
 
 
 EVERY = [pytest.param(words, command, id=" ".join(("memlite", *words))) for words, command in commands()]
-SERVERS = ("mcp",)  # which answer a program, not the person who calls them
+SERVERS = ("mcp", "serve")  # which answer a program, not the person who calls them
 LEAVES = [case for case in EVERY if case.values[0] and case.values[0][0] not in ("models", "bench")]
 
 
