@@ -400,7 +400,6 @@ class Restoring:
                     (row_id, entity_id, mention.needed("name"), mention.whole("position"), names),
                 )
         if archived_at is None:
-            live = bool(get.flag("live"))
             self._vector(db, "fact", row_id, scope, get)
         return "added"
 
