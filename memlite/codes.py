@@ -103,8 +103,9 @@ class Codes:
 
         numbers = np.frombuffer(b"".join(vectors), "<f4" if self.floats else np.int8)
         signs = np.packbits(numbers.reshape(len(vectors), -1) > 0, axis=1)
-        padded = np.pad(signs, ((0, 0), (0, -signs.shape[1] % 8)))
-        return np.ascontiguousarray(padded.view(np.uint64).T)
+        if lacking := -signs.shape[1] % 8:
+            signs = np.pad(signs, ((0, 0), (0, lacking)))
+        return np.ascontiguousarray(signs.view(np.uint64).T)
 
 
 def _distances(block: _Array, query: _Array) -> _Array:

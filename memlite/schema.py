@@ -362,8 +362,8 @@ def quantised(vector: bytes) -> bytes:
     quantised already it is the same.
     """
     numbers = struct.unpack(f"<{len(vector) // 4}f", vector)
-    most = max(map(abs, numbers), default=0.0) or 1.0
-    rounded = [round(127 * number / most) for number in numbers]
+    factor = 127 / (max(map(abs, numbers), default=0.0) or 1.0)
+    rounded = list(map(round, map(factor.__mul__, numbers)))
     return struct.pack(f"{len(rounded)}b{-len(rounded) % 8}x", *rounded)
 
 
