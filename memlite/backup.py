@@ -12,9 +12,10 @@ from pathlib import Path
 import apsw
 
 from memlite.check import check, rows
-from memlite.db import LOGS, Database, clear_errors, reading, run_script, schema_version, unopened
+from memlite.db import LOGS, Database, clear_errors, reading, schema_version, unopened
 from memlite.errors import FileError, InvalidInputError, ReadOnlyError
 from memlite.records import FileCheck
+from memlite.schema import run
 
 ENDING = ".partial"  # of a backup that is being made, or was stopped
 _STEP = 1_000  # pages copied at a time: 4 MB
@@ -103,7 +104,7 @@ def _in_use(partial: Path) -> bool:
         return True
     connection = apsw.Connection(str(partial), flags=apsw.SQLITE_OPEN_READWRITE)
     try:
-        run_script(connection, "PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; ROLLBACK")
+        run(connection, "PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; ROLLBACK")
         return False
     except apsw.BusyError:
         return True
@@ -119,7 +120,7 @@ def _locked(partial: Path) -> apsw.Connection:
     It needs no journal: what is not whole in the end is thrown away.
     """
     connection = apsw.Connection(str(partial), flags=apsw.SQLITE_OPEN_READWRITE)
-    run_script(connection, "PRAGMA journal_mode = OFF; PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; COMMIT")
+    run(connection, "PRAGMA journal_mode = OFF; PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; COMMIT")
     return connection
 
 

@@ -12,7 +12,6 @@ from memlite.errors import FileError, NotFoundError
 from memlite.records import FileCheck
 
 _TABLES = ("facts", "messages", "entities", "events")
-_NO_VEC = "sqlite-vec cannot be loaded: the vectors were counted only"
 _TRIES = 5  # of a file that another process opens and closes meanwhile
 
 
@@ -42,7 +41,8 @@ def _changed(path: Path) -> tuple[int, int] | None:
 def rows(db: apsw.Connection) -> dict[str, int]:
     """How many rows the tables have that hold what people said, and how many vectors there are; of those there are."""
     there = {name for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
-    made = [vectors.table(kind, generation) + "_rowids" for generation in vectors.GENERATIONS for kind in vectors.KINDS]
+    vec0 = [name for name in there if name.endswith("_rowids")]  # of files of before version 4
+    made = vec0 or [f"{kind}_vectors" for kind in vectors.KINDS]
     counts = {name: int(db.execute(f"SELECT count(*) FROM {name}").get) for name in (*_TABLES, *made) if name in there}
     return {**{name: counts[name] for name in _TABLES if name in there}, "vectors": sum(counts.get(n, 0) for n in made)}
 
@@ -64,6 +64,4 @@ def _read(db: apsw.Connection, path: str, size: int, version: int) -> FileCheck:
     if version < schema.VERSION:
         note = f"schema version {version}, which this memlite makes {schema.VERSION}: only the pages were looked at"
         return FileCheck(path, size, version, counts, notes=(note,))
-    known = bool(db.execute("SELECT count(*) FROM pragma_module_list WHERE name = 'vec0'").get)
-    notes = () if known or not counts["vectors"] else (_NO_VEC,)
-    return FileCheck(path, size, version, counts, faults=repair.seen(db, vectors=known), notes=notes)
+    return FileCheck(path, size, version, counts, faults=repair.seen(db))

@@ -10,18 +10,18 @@ import stat
 import threading
 import time
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import apsw
 
-from memlite import filters, schema
+from memlite import codes, filters, schema
 from memlite.errors import FileError, ForeignFileError, NewerFileError, ReadOnlyError
 
 BUSY_TIMEOUT_MS = 30_000
 LOGS = ("-wal", "-journal")  # what SQLite keeps beside an open file, or one that a killed process had open
-PAGE_CACHE_KIB = 65_536  # a scan of 10,000 vectors takes half the time of SQLite's default of 2 MB
+PAGE_CACHE_KIB = 16_384  # as much again for every thread that reads
 
 _MAGIC = b"SQLite format 3\x00"
 _BLOCK = 1 << 20
@@ -60,6 +60,7 @@ class Database:
         self._local = threading.local()
         self._readers: weakref.WeakSet[apsw.Connection] = weakref.WeakSet()
         self._closed = False
+        self._codes = codes.Held()
         version = None if self.in_memory else check_file(self.path)
         if version is None and not self.in_memory:
             self._create_place()
@@ -84,6 +85,7 @@ class Database:
         flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if self.in_memory else 0)
         connection = apsw.Connection(str(self.path), flags=flags)
         self.vectors_off = _prepare(connection)
+        self._codes.share(connection)
         return connection
 
     def _migrate(self) -> None:
@@ -95,8 +97,7 @@ class Database:
         if version < schema.VERSION:
             # EXCLUSIVE, and the version read again inside: two processes may have found the same old file.
             with self._begun("EXCLUSIVE"):
-                for step in schema.MIGRATIONS[_pragma(self._writer, "user_version") :]:
-                    run_script(self._writer, step)
+                schema.migrate(self._writer, _pragma(self._writer, "user_version"))
                 self._writer.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
                 self._writer.execute(f"PRAGMA user_version = {schema.VERSION}")
         # Only now: in WAL mode the header would reach the file itself at the next checkpoint only, and until
@@ -404,29 +405,9 @@ def load_sqlite_vec(connection: apsw.Connection) -> None:
         connection.enable_load_extension(False)
 
 
-def run_script(connection: apsw.Connection, script: str) -> None:
-    """Run several statements; apsw stops at the first row unless the cursor is consumed."""
-    for _ in connection.execute(script):
-        pass
-
-
 def rebuild_words(connection: apsw.Connection, table: str) -> None:
     """Make a word index anew from the visible rows, in the format that older SQLite versions read."""
     connection.execute(f"INSERT INTO {table}({table}) VALUES ('rebuild')")
-
-
-def discard(connection: apsw.Connection, table: str, parts: Iterable[str]) -> None:
-    """Remove a virtual table together with the tables (TABLE_part) that it keeps its content in.
-
-    Its module is not asked: where one of them is missing it refuses, or crashes.
-    """
-    connection.execute("PRAGMA writable_schema = ON")
-    try:
-        connection.execute("DELETE FROM sqlite_schema WHERE name = ?", (table,))
-    finally:
-        connection.execute("PRAGMA writable_schema = RESET")
-    for part in parts:
-        connection.execute(f"DROP TABLE IF EXISTS {table}_{part}")
 
 
 def _occurrences(api: apsw.FTS5ExtensionApi, *_: object) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import apsw
 
-from memlite import catalogue, models, repair, vectors
+from memlite import catalogue, codes, models, repair, vectors
 from memlite.db import Database, check_file, load_sqlite_vec
 from memlite.errors import MemliteError, ModelError, ModelMissingError
 from memlite.memory import EXTRACTION_OFF
@@ -87,7 +87,8 @@ def _extension() -> Finding:
     db = apsw.Connection(":memory:")
     try:
         load_sqlite_vec(db)
-        return Finding("sqlite-vec", True, db.execute("SELECT vec_version()").get)
+        without = "" if codes.available() else "; without numpy 2 a search compares every vector of its scope"
+        return Finding("sqlite-vec", True, db.execute("SELECT vec_version()").get + without)
     except (MemliteError, apsw.Error) as error:
         return Finding("sqlite-vec", False, f"{error}. Until then search runs without vectors")
     finally:
@@ -129,8 +130,8 @@ def _unfinished(db: apsw.Connection) -> Iterator[Finding]:
     """What was begun to be made anew and is not done, and both ways on."""
     made = vectors.generations(db)
     if "building" in made:
-        tables = (f"{vectors.table(kind, 'building')}_rowids" for kind in vectors.KINDS)
-        count = sum(db.execute(f"SELECT count(*) FROM {table}").get for table in tables)
+        counts = (f"SELECT count(*) FROM {kind}_vectors WHERE made_by = ?" for kind in vectors.KINDS)
+        count = sum(db.execute(sql, (vectors.form(db, "building").made_by,)).get for sql in counts)
         old, new = made["serving"].name if "serving" in made else "nothing", made["building"].name
         yield Finding(
             "reembed",

@@ -103,7 +103,7 @@ def normalise(vector: Iterable[float]) -> array[float]:
 
 
 def pack(vector: Iterable[float]) -> bytes:
-    """The vector as sqlite-vec stores it: 32-bit floats, little endian."""
+    """The vector as sqlite-vec reads it: 32-bit floats, little endian."""
     numbers = array("f", vector)
     if sys.byteorder == "big":
         numbers.byteswap()

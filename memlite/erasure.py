@@ -9,7 +9,6 @@ from pathlib import Path
 
 import apsw
 
-from memlite import vectors
 from memlite.db import contents
 from memlite.forget import Deletion
 from memlite.words import read_query
@@ -38,6 +37,9 @@ _PLACES = (
     ("events", "uids", f"(before IS NOT NULL OR after IS NOT NULL OR reason <> '') AND fact_uid IN {_LISTED}"),
     ("fact_words_docsize", "facts", f"id IN {_LISTED}"),
     ("message_words_docsize", "messages", f"id IN {_LISTED}"),
+    ("fact_vectors", "facts", f"id IN {_LISTED}"),
+    ("message_vectors", "messages", f"id IN {_LISTED}"),
+    ("entity_vectors", "entities", f"id IN {_LISTED}"),
 )
 
 # Every column that holds what somebody has written.
@@ -100,12 +102,6 @@ def places(db: apsw.Connection, erased: Erased) -> dict[str, int]:
         rows: int = db.execute(f"SELECT count(*) FROM {table} WHERE {condition}", (getattr(erased, ids),)).get
         name = table.removesuffix("_docsize")
         found[name] = found.get(name, 0) + rows
-    for generation in vectors.generations(db):
-        for kind in vectors.KINDS:
-            ids = getattr(erased, {"fact": "facts", "message": "messages", "entity": "entities"}[kind])
-            count = f"SELECT count(*) FROM {vectors.table(kind, generation)} WHERE id IN {_LISTED}"
-            name = vectors.table(kind)
-            found[name] = found.get(name, 0) + db.execute(count, (ids,)).get
     return found
 
 

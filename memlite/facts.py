@@ -197,6 +197,18 @@ def twin(db: apsw.Connection, scope_id: int, text: str) -> Twin | None:
     return Twin(*row) if row else None
 
 
+def current(db: apsw.Connection, ids: Iterable[int]) -> set[int]:
+    """Those of some facts that count now."""
+    sql = f"SELECT f.id FROM facts f WHERE f.id IN (SELECT value FROM json_each(?)) AND {CURRENT}"
+    return {id_ for (id_,) in db.execute(sql, (json.dumps(list(ids)),))}
+
+
+def current_of_root(db: apsw.Connection, root_id: int) -> list[int]:
+    """The row ids of all facts of a root that count now."""
+    sql = f"SELECT f.id FROM scopes s CROSS JOIN facts f ON f.scope_id = s.id WHERE s.root_id = ? AND {CURRENT}"
+    return [id_ for (id_,) in db.execute(sql, (root_id,))]
+
+
 def twin_in_root(db: apsw.Connection, root_id: int, text: str) -> Twin | None:
     """A living, unexpired fact of another run of the same root that says the same."""
     row = db.execute(

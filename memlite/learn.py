@@ -45,7 +45,7 @@ from memlite.records import (
     Turn,
 )
 from memlite.scopes import StoredScope
-from memlite.semantic import Semantic, keys_of
+from memlite.semantic import Semantic
 from memlite.sentences import clean, quotes
 from memlite.words import digest, fold, match_expression, read_query
 
@@ -336,7 +336,7 @@ def store(
         if fact.valid_to is not None:
             lifecycle.note_end(db, id_, step)
         mention(db, scope, id_, fact, made)
-        store_vector(db, scope, id_, fact, made, live=fact.valid_to is None)
+        store_vector(db, scope, id_, fact, made)
         replace_by(db, candidate, id_, step)
         for other in candidate.continues:
             facts.link(db, id_, other, "continues")
@@ -361,20 +361,15 @@ def mention(db: apsw.Connection, scope: StoredScope, fact_id: int, fact: NewFact
     """Link a fact to its entities and store the vectors of those that are new."""
     fresh = entities.mention(db, scope.root_id, fact_id, [e for e in fact.entities if fold(e.name)])
     by_name = {fold(name): vector for name, vector in made.names.items()}
-    root = scopes.fetch(db, scope.root_id)
     for entity in entities.fetch(db, fresh):
         if fold(entity.name) in by_name:
-            row = vectors.Row(entity.id, by_name[fold(entity.name)], *keys_of(root))
+            row = vectors.Row(entity.id, scope.root_id, by_name[fold(entity.name)])
             vectors.insert(db, "entity", [row], made.probes)
 
 
-def store_vector(
-    db: apsw.Connection, scope: StoredScope, fact_id: int, fact: NewFact, made: Embedded, *, live: bool = True
-) -> None:
+def store_vector(db: apsw.Connection, scope: StoredScope, fact_id: int, fact: NewFact, made: Embedded) -> None:
     if fact.text in made.texts:
-        expires_at = vectors.ends(fact.expires_at)
-        row = vectors.Row(fact_id, made.texts[fact.text], *keys_of(scope), live=live, expires_at=expires_at)
-        vectors.insert(db, "fact", [row], made.probes)
+        vectors.insert(db, "fact", [vectors.Row(fact_id, scope.id, made.texts[fact.text])], made.probes)
 
 
 def _read_context(
@@ -419,11 +414,12 @@ def _nearest_known(
     reach = scopes.reach_of_root(db, scope.root_id)
     best: dict[int, float] = {}
     if semantic.name() and vectors.identity(db):
+        current = vectors.Shown(lambda ids: facts.current(db, ids), lambda: facts.current_of_root(db, scope.root_id))
         for message_id, _ in new:
             vector = vectors.fetch(db, "message", message_id)
             if vector is None:
                 continue
-            for id_, similarity in vectors.nearest(db, "fact", vector, reach.keys, KNOWN, instants.now()):
+            for id_, similarity in vectors.nearest(db, "fact", vector, reach, KNOWN, current):
                 best[id_] = max(best.get(id_, 0.0), similarity)
     query = read_query("\n".join(message.text for _, message in new))
     if query.terms:

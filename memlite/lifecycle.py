@@ -65,7 +65,6 @@ def confirm(
     """
     before = facts.times(db, fact_id)
     facts.confirm(db, fact_id, observed_at, message_ids)
-    _extend(db, fact_id)
     state = facts.state(db, fact_id)
     if state is None or step.batch_id is None:
         return
@@ -90,14 +89,6 @@ def _count_again(db: apsw.Connection, fact_id: int, stood: bool, step: Step) -> 
 def vouch(db: apsw.Connection, fact_id: int, now: int) -> None:
     """Note that somebody holds by hand that a fact is so."""
     facts.confirm(db, fact_id, now, ())
-    _extend(db, fact_id)
-
-
-def _extend(db: apsw.Connection, fact_id: int) -> None:
-    """Tell the vector index until when a fact counts that has a time to live, since it was said again, or was not."""
-    state = facts.state(db, fact_id)
-    if state and state.ttl is not None:
-        vectors.expire(db, fact_id, state.expires_at)
 
 
 def open_twin(db: apsw.Connection, scope_id: int, text: str, now: int, batch_id: int | None) -> facts.Twin | None:
@@ -108,7 +99,7 @@ def open_twin(db: apsw.Connection, scope_id: int, text: str, now: int, batch_id:
     step = Step(now, reason="its time was over", batch_id=batch_id)
     before = facts.state(db, twin.id)
     assert before is not None
-    _close(db, twin.id, twin.expires_at)
+    facts.close(db, twin.id, twin.expires_at)
     _record(db, "EXPIRE", twin.uid, scope_id, step, before=_shown(before), after={"valid_to": twin.expires_at})
     return None
 
@@ -141,7 +132,7 @@ def replace(db: apsw.Connection, old_id: int, new_id: int, step: Step) -> None:
     _record(db, "SUPERSEDE", before.uid, before.scope_id, step, before=_shown(state), after=about)
     ends = standing.ended_by(db, before.uid, after.id, ends)
     if state.valid_to is None or ends < state.valid_to:
-        _close(db, before.id, ends)
+        facts.close(db, before.id, ends)
     if not standing.stands(db, before.id):  # undone, it hands on to what it had replaced
         _settle(db, (), (before.id,), step, Changed())
 
@@ -161,12 +152,6 @@ def _move_end(db: apsw.Connection, fact_id: int) -> None:
     ends = standing.ends(db, fact_id) if state and state.valid_to is not None else None
     if state and ends is not None:
         facts.set_state(db, fact_id, dataclasses.replace(state, valid_to=ends))
-
-
-def _close(db: apsw.Connection, fact_id: int, valid_to: int) -> None:
-    """End a fact's validity, in its row and in the vector index."""
-    facts.close(db, fact_id, valid_to)
-    vectors.set_live(db, fact_id, False)
 
 
 def join(db: apsw.Connection, kept_id: int, other_id: int, step: Step) -> None:
@@ -248,16 +233,13 @@ def _bring(db: apsw.Connection, fact_id: int, before: State, after: State, step:
 
 
 def _set(db: apsw.Connection, fact_id: int, before: State, after: State) -> None:
-    """Write a state, in the row and in the vector index."""
+    """Write a state; what is hidden has no vector."""
     facts.set_state(db, fact_id, after)
     if (after.archived_at is None) != (before.archived_at is None):
         told = [fact_id, *facts.versions(db, json.dumps([fact_id]))]
         entities.settle_aliases(db, entities.brought_by(db, json.dumps(told)))
     if after.archived_at is not None:
         vectors.delete(db, "fact", [fact_id])
-    elif before.archived_at is None:
-        vectors.set_live(db, fact_id, after.live)
-        vectors.expire(db, fact_id, after.expires_at)
 
 
 def _shown(state: State) -> dict[str, object]:
@@ -487,7 +469,6 @@ def _count_confirmations(db: apsw.Connection, fact_ids: Iterable[int]) -> None:
     """Set anew when facts were last said, by the batches that stand."""
     for id_ in fact_ids:
         facts.set_confirmed(db, id_, max(standing.confirmations(db, id_), default=None))
-        _extend(db, id_)
 
 
 def _with_facts(db: apsw.Connection, events: Sequence[Event]) -> Iterator[tuple[Event, int]]:

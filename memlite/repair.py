@@ -2,7 +2,7 @@
 
 Derived are the word indexes, vectors and flags, the forms in which texts and names are compared, the numbers of scopes,
 and the views, triggers and indexes that keep it all. memlite writes them with their rows in one transaction; stock
-`sqlite3`, whose foreign keys are off and which has no vec0, can change one without the other. What people said is never
+`sqlite3`, whose foreign keys are off, can change one without the other. What people said is never
 written here: where nothing tells what a row was, its fault is only told.
 """
 
@@ -17,12 +17,14 @@ from dataclasses import dataclass, replace
 
 import apsw
 
-from memlite import schema, vector_faults
-from memlite.db import Database, discard, rebuild_words, run_script
+from memlite import schema, vector_faults, vectors
+from memlite.db import Database, rebuild_words
 from memlite.errors import FileError
 from memlite.records import Fault
+from memlite.virtual import discard
 from memlite.words import beside, digest, fold
 
+_VECTOR_TABLES = tuple(f"{kind}_vectors" for kind in vectors.KINDS)
 _WORD_PARTS = ("data", "idx", "docsize", "config", "content")
 _FORMS: dict[str, Callable[..., str]] = {"memlite_digest": digest, "memlite_beside": beside, "memlite_fold": fold}
 _LONGEST = 32_768  # bytes that FTS5 keeps of a token
@@ -45,10 +47,10 @@ def look(database: Database) -> tuple[Fault, ...]:
     return tuple(_told((check, _count(database, check)) for check in _checks_of(database)))
 
 
-def seen(db: apsw.Connection, *, vectors: bool) -> tuple[Fault, ...]:
-    """Likewise what a connection shows that may only read. vectors: whether it has sqlite-vec."""
+def seen(db: apsw.Connection) -> tuple[Fault, ...]:
+    """Likewise what a connection shows that may only read."""
     _know_forms(db)
-    return tuple(_told((check, check.count(db)) for check in _checks(db, vectors=vectors)))
+    return tuple(_told((check, check.count(db)) for check in _checks(db)))
 
 
 def mend(database: Database, tell: Callable[[str], None]) -> None:
@@ -123,16 +125,19 @@ def _know_forms(db: apsw.Connection) -> None:
 
 def _checks_of(database: Database) -> list[_Check]:
     with database.read() as db:
-        return list(_checks(db, vectors=not database.vectors_off))
+        return list(_checks(db))
 
 
-def _checks(db: apsw.Connection, *, vectors: bool) -> Iterator[_Check]:
+def _checks(db: apsw.Connection) -> Iterator[_Check]:
     """What is looked at, in an order in which nothing that is put right needs what comes later."""
     missing = _missing_tables(db)
-    if missing:
+    derived = [name for name in missing if name in _VECTOR_TABLES]
+    if missing != derived:
         what = f"table(s) gone ({', '.join(missing)}); nothing else was looked at: restore a backup"
         yield _Check("schema", what, lambda db: len(missing))
         return
+    if derived:
+        yield _Check("vectors", "vector table(s) gone", lambda db: len(derived), lambda db: _make_tables(db, derived))
     yield _Check(
         "schema",
         "view(s), trigger(s) or index(es) of the schema missing or changed",
@@ -143,8 +148,7 @@ def _checks(db: apsw.Connection, *, vectors: bool) -> Iterator[_Check]:
     yield _Check("words", "word index(es) that disagree with the rows", lambda db: len(_words_apart(db)), _remake_words)
     yield from _REFERENCES
     yield from _ROWS
-    if vectors:
-        yield from _VECTORS
+    yield from _VECTORS
 
 
 def _of(table: str, what: str, where: str, change: str | None, place: str = "rows") -> _Check:
@@ -179,8 +183,7 @@ def _schema() -> dict[str, tuple[str, str]]:
     """Every table, view, index and trigger of a new file by its name: its type and its SQL."""
     db = apsw.Connection(":memory:")
     try:
-        for step in schema.MIGRATIONS:
-            run_script(db, step)
+        schema.migrate(db, 0)
         rows = db.execute("SELECT name, type, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid")
         return {name: (kind, sql) for name, kind, sql in rows}
     finally:
@@ -192,6 +195,11 @@ def _missing_tables(db: apsw.Connection) -> list[str]:
     there = {name for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
     wanted = (name for name, (kind, _) in _schema().items() if kind == "table" and not name.startswith("sqlite_"))
     return [name for name in wanted if name not in there and not name.startswith(tuple(schema.WORDS))]
+
+
+def _make_tables(db: apsw.Connection, names: list[str]) -> None:
+    for name in names:
+        db.execute(_schema()[name][1])
 
 
 def _other_objects(db: apsw.Connection) -> list[str]:
@@ -265,7 +273,7 @@ def _remake_words(db: apsw.Connection) -> None:
     """Make the indexes anew from nothing: of a broken one not everything can be rebuilt in its place."""
     for table, script in schema.WORDS.items():
         discard(db, table, _WORD_PARTS)
-        run_script(db, script)
+        schema.run(db, script)
         rebuild_words(db, table)
 
 
@@ -412,13 +420,7 @@ _REFERENCES = (
 _VECTORS = (
     _Check(
         "vectors",
-        "vector table(s) that cannot be read",
-        lambda db: len(vector_faults.unsound(db)),
-        vector_faults.remake,
-    ),
-    _Check(
-        "vectors",
-        "vector(s) of rows that are gone, hidden or marked as having none",
+        "vector(s) of rows that are gone, hidden or marked as having none, or that no embedder of this file made",
         lambda db: len(vector_faults.strays(db)),
         vector_faults.delete_strays,
     ),
@@ -430,8 +432,8 @@ _VECTORS = (
     ),
     _Check(
         "vectors",
-        "vector(s) with the scope, state or expiry of another row",
-        lambda db: len(vector_faults.mismarked(db)),
-        vector_faults.mark,
+        "vector(s) with the scope of another row",
+        lambda db: len(vector_faults.misplaced(db)),
+        vector_faults.place,
     ),
 )

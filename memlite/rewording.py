@@ -18,7 +18,6 @@ from memlite.event_dates import Event
 from memlite.facts import NewFact
 from memlite.learn import Embedded
 from memlite.records import NamedEntity
-from memlite.semantic import keys_of
 
 TTL_REASON = "time to live"  # of an update that a rule has made
 
@@ -132,9 +131,7 @@ def rewrite(
     old_vector = vectors.fetch(db, "fact", fact_id) if made_by else None
     version = facts.rewrite(db, fact_id, now, text=text, metadata=metadata, kind=kind, expires_at=expires_at, ttl=ttl)
     if made_by and old_vector is not None:
-        row = vectors.Row(version, old_vector, *keys_of(scope), live=False, expires_at=vectors.ends(old[3]))
-        vectors.insert(db, "fact", [row], made_by.probes)
-    vectors.expire(db, fact_id, expires_at)
+        vectors.insert(db, "fact", [vectors.Row(version, scope.id, old_vector)], made_by.probes)
     if change.by_hand and (text != old[0] or event != origin.event):
         facts.set_origin(db, fact_id, origin.after(old[0], text, event, zone))
         lifecycle.begin(db, fact_id)
@@ -145,7 +142,7 @@ def rewrite(
         facts.drop_mentions(db, fact_id)
         learn.mention(db, scope, fact_id, new, made)
         if archived_at is None:  # else it is made when it is restored
-            learn.store_vector(db, scope, fact_id, new, made, live=bool(live))
+            learn.store_vector(db, scope, fact_id, new, made)
     history.record(
         db,
         "UPDATE",

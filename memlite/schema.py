@@ -1,11 +1,18 @@
 """The tables, views and triggers of a memlite file, as an ordered list of migrations.
 
 A released entry of MIGRATIONS never changes; a schema change is a new entry at the end. Everything here
-uses built-in SQLite only, so that stock `sqlite3` can read, search and even delete. The vec0 tables are
-the exception: `vectors.py` makes them once the embedder's dimension is known.
+uses built-in SQLite only, so that stock `sqlite3` can read, search and even delete.
 """
 
 from __future__ import annotations
+
+import functools
+import struct
+from collections.abc import Callable
+
+import apsw
+
+from memlite import virtual
 
 APPLICATION_ID = 0x6D656D6C  # "meml", in the header's bytes 68 to 71
 
@@ -321,5 +328,75 @@ CREATE INDEX messages_by_day ON messages(scope_id, {SAID_ON.replace("{0}.", "")}
 CREATE INDEX facts_by_day ON facts(scope_id, {HAPPENED_ON.replace("{0}.", "")});
 """
 
-MIGRATIONS: tuple[str, ...] = (_TABLES + _FACT_WORDS + _MESSAGE_WORDS, _CALIBRATION, _BY_DAY)
+# Vectors in ordinary tables: a signed byte for each number (quantised), or floats where that is too coarse for their
+# embedder. A vector's number is never used twice: what has a greater one than a process has seen was stored since
+# (codes.py).
+_VECTORS = """
+ALTER TABLE embedder ADD COLUMN number INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE embedder ADD COLUMN floats INTEGER NOT NULL DEFAULT 0 CHECK(floats IN (0, 1));
+UPDATE embedder SET number = rowid;
+""" + "".join(
+    f"""
+CREATE TABLE {kind}_vectors(
+  number   INTEGER PRIMARY KEY AUTOINCREMENT,
+  id       INTEGER NOT NULL,                           -- of the {kind}
+  made_by  INTEGER NOT NULL,                           -- the embedder's number
+  scope_id INTEGER NOT NULL,                           -- the {kind}'s, of an entity its root
+  vector   BLOB NOT NULL,
+  UNIQUE(id, made_by)
+) STRICT;
+CREATE INDEX {kind}_vectors_by_scope ON {kind}_vectors(scope_id, made_by);
+"""
+    for kind in ("fact", "message", "entity")
+)
+
+
+_GREAT = 0.4  # the default embedder's greatest is 0.3
+
+
+@functools.lru_cache(maxsize=16)  # a search asks for the same one several times
+def quantised(vector: bytes) -> bytes:
+    """A packed float vector as it is stored: a signed byte for each number, the farthest from 0 being 127 or -127.
+
+    Zeros fill it up to a multiple of eight. Neither they nor the scale, which is not kept, change a cosine. Of what is
+    quantised already it is the same.
+    """
+    numbers = struct.unpack(f"<{len(vector) // 4}f", vector)
+    factor = 127 / (max(map(abs, numbers), default=0.0) or 1.0)
+    rounded = list(map(round, map(factor.__mul__, numbers)))
+    return struct.pack(f"{len(rounded)}b{-len(rounded) % 8}x", *rounded)
+
+
+def coarse(probes: bytes) -> bool:
+    """Whether some number of an embedder's packed vectors, each of length 1, is so great that a byte for each does not
+    tell the others well: cosines would be wrong by more than .0013 (standard deviation).
+    """
+    return max(map(abs, struct.unpack(f"<{len(probes) // 4}f", probes)), default=0.0) > _GREAT
+
+
+def _to_ordinary_tables(db: apsw.Connection) -> None:
+    virtual.convert(db, lambda: run(db, _VECTORS), lambda probes: None if coarse(probes) else quantised)
+
+
+MIGRATIONS: tuple[str | Callable[[apsw.Connection], None], ...] = (
+    _TABLES + _FACT_WORDS + _MESSAGE_WORDS,
+    _CALIBRATION,
+    _BY_DAY,
+    _to_ordinary_tables,
+)
 VERSION = len(MIGRATIONS)
+
+
+def migrate(db: apsw.Connection, version: int) -> None:
+    """Bring the tables from a schema version to this one, inside the caller's transaction."""
+    for step in MIGRATIONS[version:]:
+        if isinstance(step, str):
+            run(db, step)
+        else:
+            step(db)
+
+
+def run(db: apsw.Connection, script: str) -> None:
+    """Run several statements; apsw stops at the first row unless the cursor is consumed."""
+    for _ in db.execute(script):
+        pass

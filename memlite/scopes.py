@@ -31,15 +31,17 @@ class StoredScope:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What a scope sees: every row that has all of its ids, in the three languages of the indexes.
+    """What a scope sees: every row that has all of its ids.
 
-    terms: for FTS5. keys: column -> value for the vec0 tables. sql, bindings: a condition over the alias `s`.
+    terms: for FTS5. keys: the numbers that stand for its ids, {} where they do not tell its scopes. sql, bindings: a
+    condition over the alias `s`. scopes: a query of the row ids of its scopes, with the same bindings.
     """
 
     terms: str
     keys: dict[str, int]
     sql: str
     bindings: tuple[int, ...]
+    scopes: str
 
 
 def read_ids(user_id: object, agent_id: object, run_id: object, bound: Scope | None = None) -> Scope:
@@ -149,7 +151,7 @@ def reach_of_entities(db: apsw.Connection, scope: Scope) -> Reach | None:
         return found
     # A run by itself: the roots of everything that was said in it.
     sql = "s.id IN (SELECT root_id FROM scopes WHERE run_key = ?)"
-    return Reach(found.terms, found.keys, sql, (found.keys["run_key"],))
+    return Reach(found.terms, {}, sql, (found.keys["run_key"],), f"SELECT s.id FROM scopes s WHERE {sql}")
 
 
 class Users(NamedTuple):
@@ -235,11 +237,17 @@ def forget(db: apsw.Connection, given: Iterable[str]) -> None:
 
 
 def _reach(keys: dict[str, int]) -> Reach:
+    # The numbers have no index, the ids have; a number is the row id of the first scope with the id (0: of none).
+    ids = " AND ".join(
+        f"s.{name}_id = coalesce((SELECT {name}_id FROM scopes WHERE id = ?), '')"
+        for name in (key.removesuffix("_key") for key in keys)
+    )
     return Reach(
         terms=" ".join(f"{name[0]}{key}" for name, key in keys.items()),
         keys=keys,
         sql=" AND ".join(f"s.{name} = ?" for name in keys),
         bindings=tuple(keys.values()),
+        scopes=f"SELECT s.id FROM scopes s WHERE {ids}",
     )
 
 

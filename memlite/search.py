@@ -557,21 +557,11 @@ def by_day(db: apsw.Connection, asked: Asked, lane: Lane, pool: int) -> list[int
 
 
 def by_vector(db: apsw.Connection, asked: Asked, lane: Lane, pool: int) -> dict[int, float]:
-    """The nearest visible rows, nearest first, with their similarity.
-
-    Rows that the index cannot tell are past are dropped after it, and more are asked for.
-    """
+    """The nearest visible rows, nearest first, with their similarity."""
     if asked.vector is None:
         return {}
-    within = _filtered(asked, lane) if asked.filter_sql != "1" else None
-    k = pool
-    while True:
-        living = asked.now if asked.living_only else None
-        near = dict(vectors.nearest(db, lane.kind, asked.vector, asked.reach.keys, k, living, within))
-        visible = shown(db, asked, lane, near)
-        if len(visible) >= pool or len(near) < k or k >= vectors.MOST:
-            return {id_: near[id_] for id_ in [id_ for id_ in near if id_ in visible][:pool]}
-        k *= 4
+    visible = vectors.Shown(lambda ids: shown(db, asked, lane, ids), lambda: _all_shown(db, asked, lane))
+    return dict(vectors.nearest(db, lane.kind, asked.vector, asked.reach, pool, visible))
 
 
 def _grow_old(db: apsw.Connection, asked: Asked, lane: Lane, half_life: int, found: Mapping[int, rank.Signals]) -> None:
@@ -601,14 +591,17 @@ def _scope_terms(asked: Asked, lane: Lane) -> str:
     return asked.reach.terms + (" live" if lane is FACTS and asked.living_only else "")
 
 
-def _filtered(asked: Asked, lane: Lane) -> tuple[str, Sequence[object]]:
-    """The rows a metadata filter admits, for the vector index to stay within."""
+def _all_shown(db: apsw.Connection, asked: Asked, lane: Lane) -> list[int]:
+    """All rows that may be hits, filters included."""
     alias = lane.alias
-    sql = f"""
-        SELECT {alias}.id FROM {lane.table} {alias} JOIN scopes s ON s.id = {alias}.scope_id
-        WHERE {asked.reach.sql} AND {asked.filter_sql}
-    """
-    return sql, (*asked.reach.bindings, *asked.filter_bindings)
+    rows = db.execute(
+        f"""
+        SELECT {alias}.id FROM ({asked.reach.scopes}) s CROSS JOIN {lane.table} {alias} ON {alias}.scope_id = s.id
+        WHERE {asked.condition(lane)} AND {asked.filter_sql}
+        """,
+        (*asked.reach.bindings, *asked.filter_bindings),
+    )
+    return [id_ for (id_,) in rows]
 
 
 def shown(db: apsw.Connection, asked: Asked, lane: Lane, ids: Collection[int]) -> set[int]:
@@ -644,7 +637,7 @@ def _named_entities(db: apsw.Connection, asked: Asked) -> list[entities.Mentione
     begun = [entity for each in beginnings for entity in entities.beginning(db, each, reach.sql, reach.bindings)]
     named += {entity.id: entity for entity in begun if entity.id not in known}.values()
     if asked.vector is not None:
-        near = vectors.nearest(db, "entity", asked.vector, reach.keys, 5, asked.now)
+        near = vectors.nearest(db, "entity", asked.vector, reach, 5)
         close = [id_ for id_, similarity in near if similarity >= _ENTITY_SIMILARITY]
         known = {entity.id for entity in named}
         named += [entity for entity in entities.fetch(db, close) if entity.id not in known]

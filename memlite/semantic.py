@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import apsw
 
-from memlite import scopes, vectors
+from memlite import vectors
 from memlite.db import Database
 from memlite.errors import EmbedderMismatchError, InvalidInputError, MemliteError, ModelError, ModelMissingError
 from memlite.records import Embedder
@@ -23,19 +23,19 @@ AGREEMENT = 0.995  # cosine two runtimes of one model reach on the probe texts; 
 _ROUND = 64  # texts embedded between two commits
 _SCALES: dict[bytes, tuple[float, float, float]] = {}  # of the embedders, by their probes, that this process calibrated
 
-# The rows that want a vector, with what the vector table filters by.
+# The rows that want a vector, with the scopes that see them.
 _WANTING = {
     "fact": """
-        SELECT t.id, t.text, s.user_key, s.agent_key, s.run_key, t.live, t.expires_at
+        SELECT t.id, t.text, t.scope_id
         FROM facts t JOIN scopes s ON s.id = t.scope_id WHERE t.archived_at IS NULL""",
     "message": f"""
-        SELECT t.id, {SPOKEN.format("t")}, s.user_key, s.agent_key, s.run_key, 1, NULL
+        SELECT t.id, {SPOKEN.format("t")}, t.scope_id
         FROM messages t JOIN scopes s ON s.id = t.scope_id WHERE t.archived_at IS NULL AND {HEARD.format("t")}""",
     "entity": """
-        SELECT t.id, t.name, s.user_key, s.agent_key, s.run_key, 1, NULL
+        SELECT t.id, t.name, t.root_id
         FROM entities t JOIN scopes s ON s.id = t.root_id WHERE true""",
 }
-_Wanting = tuple[int, str, int, int, int, int, int | None]
+_Wanting = tuple[int, str, int]
 
 
 class Semantic:
@@ -179,8 +179,8 @@ class Semantic:
             with self._database.read() as db:
                 if vectors.identity(db, "building") != mine:
                     break
-                lacking = f"AND NOT EXISTS (SELECT 1 FROM {vectors.table(kind, 'building')} v WHERE v.id = t.id)"
-                rows = _wanting(db, kind, lacking, (), last)
+                lacking = f"AND NOT EXISTS (SELECT 1 FROM {kind}_vectors v WHERE v.id = t.id AND v.made_by = ?)"
+                rows = _wanting(db, kind, lacking, (vectors.form(db, "building").made_by,), last)
             if not rows:
                 break
             found = self._vectors(self.embedder, [row[1] for row in rows])
@@ -276,7 +276,7 @@ def _unchanged(
     now = set(db.execute(f"{_WANTING[kind]} AND t.id IN (SELECT value FROM json_each(?))", (ids,)))
     for row, vector in zip(rows, found):
         if row in now:
-            yield vectors.Row(row[0], vector, row[2], row[3], row[4], bool(row[5]), vectors.ends(row[6]))
+            yield vectors.Row(row[0], row[2], vector)
 
 
 def compare(theirs: vectors.Identity, mine: vectors.Identity) -> None:
@@ -294,8 +294,3 @@ def compare(theirs: vectors.Identity, mine: vectors.Identity) -> None:
             f"{mine.name} ({mine.dimension} numbers; they agree to {agreement:.3f}, expected {AGREEMENT}). "
             "Use that embedder again, or run `memlite reembed` to make all vectors anew."
         )
-
-
-def keys_of(scope: scopes.StoredScope) -> tuple[int, int, int]:
-    """A scope's keys in the order of vectors.Row."""
-    return scope.user_key, scope.agent_key, scope.run_key

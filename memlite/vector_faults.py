@@ -10,64 +10,55 @@ import apsw
 from memlite import vectors
 from memlite.schema import HEARD
 
-
-def unsound(db: apsw.Connection) -> list[tuple[vectors.Kind, vectors.Generation, int | None]]:
-    """Vector tables that cannot be read, or that nothing tells the embedder of, with the dimension that they need."""
-    made_by = vectors.generations(db)
-    found: list[tuple[vectors.Kind, vectors.Generation, int | None]] = []
-    for generation in vectors.GENERATIONS:
-        for kind in vectors.KINDS:
-            if generation in made_by:
-                if not vectors.sound(db, kind, generation):
-                    found.append((kind, generation, made_by[generation].dimension))
-            elif vectors.exists(db, kind, generation):
-                found.append((kind, generation, None))
-    return found
+# Of a vector of the embedder `e`, in bytes (vectors.Form).
+_LENGTH = "iif(e.floats, 4 * e.dimension, (e.dimension + 7) / 8 * 8)"
 
 
-def remake(db: apsw.Connection) -> None:
-    """Make them anew, empty, or remove those of no embedder."""
-    for kind, generation, dimension in unsound(db):
-        vectors.remake(db, kind, generation, dimension)
-
-
-def _readable(db: apsw.Connection) -> list[tuple[vectors.Kind, vectors.Generation]]:
-    tables = [(kind, generation) for generation in vectors.generations(db) for kind in vectors.KINDS]
-    return [(kind, generation) for kind, generation in tables if vectors.sound(db, kind, generation)]
+def _tables(db: apsw.Connection) -> list[tuple[vectors.Kind, str]]:
+    """The kinds of rows whose vectors have a table, and the tables of the rows."""
+    there = {name for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+    return [(kind, rows) for kind, rows in vectors.ROWS.items() if f"{kind}_vectors" in there]
 
 
 def strays(db: apsw.Connection) -> list[tuple[str, int]]:
-    """Vectors of rows that are gone, hidden or marked as having none, as (table, id)."""
+    """Vectors of rows that are gone, hidden or marked as having none, of no embedder or of another length than its, as
+    (table, number).
+    """
     found = []
-    for kind, generation in _readable(db):
+    for kind, rows in _tables(db):
         hidden = "" if kind == "entity" else " OR t.archived_at IS NOT NULL"
         hidden += f" OR NOT {HEARD.format('t')}" if kind == "message" else ""
-        unmarked = " OR t.embedded = 0" if generation == "serving" else ""
-        name = vectors.table(kind, generation)
-        rows = db.execute(
+        strange = db.execute(
             f"""
-            SELECT v.id FROM {name} v LEFT JOIN {vectors.ROWS[kind]} t ON t.id = v.id
-            WHERE t.id IS NULL{hidden}{unmarked}
+            SELECT v.number FROM {kind}_vectors v
+            LEFT JOIN {rows} t ON t.id = v.id LEFT JOIN embedder e ON e.number = v.made_by
+            WHERE t.id IS NULL OR e.number IS NULL OR length(v.vector) <> {_LENGTH}
+              OR (e.generation = 'serving' AND t.embedded = 0){hidden}
             """
         )
-        found += [(name, id_) for (id_,) in rows]
+        found += [(f"{kind}_vectors", number) for (number,) in strange]
     return found
 
 
 def delete_strays(db: apsw.Connection) -> None:
     """Take them away."""
-    for name, id_ in strays(db):
-        db.execute(f"DELETE FROM {name} WHERE id = ?", (id_,))
+    for table, number in strays(db):
+        db.execute(f"DELETE FROM {table} WHERE number = ?", (number,))
 
 
 def promised(db: apsw.Connection) -> list[tuple[str, int]]:
     """Rows marked as having a vector that have none, as (table, id)."""
-    serving = {kind for kind, generation in _readable(db) if generation == "serving"}
-    found = []
-    for kind, rows in vectors.ROWS.items():
-        without = f"AND id NOT IN (SELECT id FROM {vectors.table(kind)})" if kind in serving else ""
-        found += [(rows, id_) for (id_,) in db.execute(f"SELECT id FROM {rows} WHERE embedded = 1 {without}")]
-    return found
+    return [
+        (rows, id_)
+        for kind, rows in _tables(db)
+        for (id_,) in db.execute(
+            f"""
+            SELECT id FROM {rows}
+            WHERE embedded = 1 AND id NOT IN (SELECT id FROM {kind}_vectors WHERE made_by = ?)
+            """,
+            (vectors.form(db).made_by,),
+        )
+    ]
 
 
 def take_back(db: apsw.Connection) -> None:
@@ -76,29 +67,22 @@ def take_back(db: apsw.Connection) -> None:
         db.execute(f"UPDATE {rows} SET embedded = 0 WHERE id = ?", (id_,))
 
 
-def mismarked(db: apsw.Connection) -> list[tuple[str, int, tuple[int, ...]]]:
-    """Vectors whose scope, state or expiry is not that of their row, as (table, id, what it has to be)."""
+def misplaced(db: apsw.Connection) -> list[tuple[str, int, int]]:
+    """Vectors whose scope is not that of their row, as (table, number, the scope it has to be)."""
     found = []
-    for kind, generation in _readable(db):
+    for kind, rows in _tables(db):
         owner = "root_id" if kind == "entity" else "scope_id"
-        living = f"t.live, coalesce(t.expires_at, {vectors.FOREVER})" if kind == "fact" else f"1, {vectors.FOREVER}"
-        name = vectors.table(kind, generation)
-        marks = f"s.user_key, s.agent_key, s.run_key, {living}"
-        rows = db.execute(
-            f"""
-            SELECT v.id, {marks} FROM {name} v CROSS JOIN {vectors.ROWS[kind]} t ON t.id = v.id
-            CROSS JOIN scopes s ON s.id = t.{owner}
-            WHERE (v.user_key, v.agent_key, v.run_key, v.live, v.expires_at) IS NOT ({marks})
-            """
-        )
-        found += [(name, id_, tuple(wanted)) for id_, *wanted in rows]
+        table = f"{kind}_vectors"
+        sql = f"SELECT v.number, t.{owner} FROM {table} v JOIN {rows} t ON t.id = v.id WHERE v.scope_id <> t.{owner}"
+        found += [(table, number, scope_id) for number, scope_id in db.execute(sql)]
     return found
 
 
-def mark(db: apsw.Connection) -> None:
-    """Mark them as their rows are."""
-    for name, id_, marks in mismarked(db):
+def place(db: apsw.Connection) -> None:
+    """Put them into the scopes of their rows, under new numbers: other processes then see that they have changed."""
+    for table, number, scope_id in misplaced(db):
+        gone = f"DELETE FROM {table} WHERE number = ? RETURNING id, made_by, vector"
+        ((id_, made_by, vector),) = list(db.execute(gone, (number,)))
         db.execute(
-            f"UPDATE {name} SET user_key = ?, agent_key = ?, run_key = ?, live = ?, expires_at = ? WHERE id = ?",
-            (*marks, id_),
+            f"INSERT INTO {table}(id, made_by, scope_id, vector) VALUES (?, ?, ?, ?)", (id_, made_by, scope_id, vector)
         )

@@ -1,15 +1,22 @@
-"""The vec0 tables: one vector for each fact, message and entity, and the embedder that made them."""
+"""The vector tables: one vector for each fact, message and entity of each generation, and the embedders that made them.
+
+Others give and get vectors packed, as 32-bit floats; `stored` is one in the form that the tables hold (Form).
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+import math
+import struct
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
 import apsw
 
-from memlite.db import discard
+from memlite import codes
+from memlite.schema import coarse, quantised
+from memlite.scopes import Reach
 
 # The cosines that the default embedder gives the texts of embed.PAIRS (see embed.calibration); another embedder's are
 # brought to its scale, so that a similarity, and every weight and floor that was fitted on it, means the same.
@@ -19,32 +26,22 @@ _TOLD_APART = 2.0  # standard deviations; what tells a question's answer from ot
 
 Kind = Literal["fact", "message", "entity"]
 KINDS: tuple[Kind, ...] = ("fact", "message", "entity")
-
-FOREVER = 2**63 - 1  # expires_at of a row that does not expire: vec0 metadata columns cannot be NULL
-
-MOST = 4096  # neighbours sqlite-vec returns at most
-
-# Rows in a chunk: vec0 allocates whole chunks, so 1,024 (its default) makes three empty tables 4.7 MB.
-_CHUNK = 256
-
 ROWS: dict[Kind, str] = {"fact": "facts", "message": "messages", "entity": "entities"}
 
-# What vec0 calls the tables that it keeps beside one of ours.
-_BLOBS = ("vector_chunks00", *(f"metadatachunks{column:02}" for column in range(5)))  # a row for each chunk
-_PARTS = ("info", "chunks", "rowids", *_BLOBS)
+_FEW = 300  # vectors of a scope up to which to compare them all takes less time than to choose by their codes
+_TELLING = 128  # numbers from which on codes tell vectors apart
+_OVERSAMPLING = 4  # vectors that are chosen by their codes for one that is wanted, but
+_LEAST = 100  # at least so many, and the square root of how many there are: recall@10 .99 of 10,000 to 1,000,000
+_MOST_CHOSEN = 32_768  # beyond, all rows that may be shown are listed first
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A vector with what the index filters by."""
+    """A vector of a row, and its scope: of an entity its root."""
 
     id: int
+    scope_id: int
     vector: bytes
-    user_key: int
-    agent_key: int
-    run_key: int
-    live: bool = True
-    expires_at: int = FOREVER
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,36 +92,57 @@ def _scale(db: apsw.Connection) -> tuple[float, float]:
     return factor, APART - factor * apart
 
 
-def table(kind: Kind, generation: Generation | Literal["leaving"] = "serving") -> str:
-    """The name of a vec0 table."""
-    return f"{kind}_vectors" if generation == "serving" else f"{kind}_vectors_{generation}"
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How the tables know a generation's embedder, and in which form they hold its vectors."""
+
+    made_by: int
+    dimension: int
+    floats: bool
+
+    def stored(self, vector: bytes) -> bytes:
+        """A packed vector as the tables hold it."""
+        return vector if self.floats else quantised(vector)
+
+    def packed(self, stored: bytes) -> bytes:
+        """Such a vector packed, with length 1."""
+        if self.floats:
+            return stored
+        numbers = struct.unpack(f"{len(stored)}b", stored)[: self.dimension]
+        length = math.sqrt(sum(number * number for number in numbers)) or 1.0
+        return struct.pack(f"<{len(numbers)}f", *(number / length for number in numbers))
+
+    @property
+    def distance(self) -> str:
+        """The SQL of the distance of a vector of the alias `v` to a stored one."""
+        return f"vec_distance_cosine({'v.vector, ?' if self.floats else 'vec_int8(v.vector), vec_int8(?)'})"
+
+
+def form(db: apsw.Connection, generation: Generation = "serving") -> Form:
+    """That of a generation; where it is not there nothing was made by it."""
+    row = db.execute("SELECT number, dimension, floats FROM embedder WHERE generation = ?", (generation,)).fetchone()
+    return Form(row[0], row[1], bool(row[2])) if row else Form(0, 0, False)
 
 
 def create(db: apsw.Connection, embedder: Identity, generation: Generation = "serving") -> None:
-    """Make empty tables for vectors of this embedder, in place of those of this generation."""
+    """Begin a generation, empty, of vectors of this embedder, in place of the one there is."""
     drop(db, generation)
-    for kind in KINDS:
-        _make(db, table(kind, generation), embedder.dimension)
+    for kind in KINDS:  # of an embedder that somebody has deleted by hand: the number may be used again
+        db.execute(f"DELETE FROM {kind}_vectors WHERE made_by NOT IN (SELECT number FROM embedder)")
     db.execute(
-        "INSERT INTO embedder(generation, name, dimension, probes) VALUES (?, ?, ?, ?)",
-        (generation, embedder.name, embedder.dimension, embedder.probes),
-    )
-
-
-def _make(db: apsw.Connection, name: str, dimension: int) -> None:
-    db.execute(
-        f"""
-        CREATE VIRTUAL TABLE {name} USING vec0(
-          id INTEGER PRIMARY KEY, user_key INTEGER, agent_key INTEGER, run_key INTEGER, live INTEGER,
-          expires_at INTEGER, embedding float[{int(dimension)}] distance_metric=cosine, chunk_size={_CHUNK})
         """
+        INSERT INTO embedder(generation, name, dimension, probes, floats, number)
+        VALUES (?, ?, ?, ?, ?, (SELECT coalesce(max(number), 0) + 1 FROM embedder))
+        """,
+        (generation, embedder.name, embedder.dimension, embedder.probes, int(coarse(embedder.probes))),
     )
 
 
 def drop(db: apsw.Connection, generation: Generation = "serving") -> None:
     """Remove the vectors of a generation, if there are any."""
+    made_by = form(db, generation).made_by
     for kind in KINDS:
-        db.execute(f"DROP TABLE IF EXISTS {table(kind, generation)}")
+        db.execute(f"DELETE FROM {kind}_vectors WHERE made_by = ?", (made_by,))
         if generation == "serving":
             db.execute(f"UPDATE {ROWS[kind]} SET embedded = 0 WHERE embedded = 1")
     db.execute("DELETE FROM embedder WHERE generation = ?", (generation,))
@@ -137,73 +155,12 @@ def exchange(db: apsw.Connection, other: Generation) -> None:
     """
     if other == "building":
         drop(db, "previous")
-    _move(db, "serving", "leaving")
-    _move(db, other, "serving")
-    _move(db, "leaving", "previous")
+    for old, new in (("serving", "leaving"), (other, "serving"), ("leaving", "previous")):
+        db.execute("UPDATE embedder SET generation = ? WHERE generation = ?", (new, old))
     for kind, rows in ROWS.items():
-        there = f"SELECT id FROM {table(kind)}"
-        db.execute(f"UPDATE {rows} SET embedded = 0 WHERE embedded = 1 AND id NOT IN ({there})")
-        db.execute(f"UPDATE {rows} SET embedded = 1 WHERE embedded = 0 AND id IN ({there})")
-
-
-def _move(db: apsw.Connection, old: Generation | Literal["leaving"], new: Generation | Literal["leaving"]) -> None:
-    """Make a generation, if it is there, another one."""
-    if db.execute("UPDATE embedder SET generation = ? WHERE generation = ? RETURNING 1", (new, old)).get:
-        for kind in KINDS:
-            _rename(db, table(kind, old), table(kind, new))
-
-
-def _rename(db: apsw.Connection, old: str, new: str) -> None:
-    """Rename a vec0 table together with the tables it keeps its content in, which it does not do itself."""
-    db.execute(f"ALTER TABLE {old} RENAME TO {new}")
-    for part in _PARTS:
-        db.execute(f"ALTER TABLE {old}_{part} RENAME TO {new}_{part}")
-
-
-def _parts(db: apsw.Connection, name: str) -> set[str]:
-    """What is there of a table: its own name, and those of the tables that vec0 keeps beside it."""
-    there = {found for (found,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
-    return there.intersection({name, *(f"{name}_{part}" for part in _PARTS)})
-
-
-def exists(db: apsw.Connection, kind: Kind, generation: Generation = "serving") -> bool:
-    """Whether anything of a table is there."""
-    return bool(_parts(db, table(kind, generation)))
-
-
-def sound(db: apsw.Connection, kind: Kind, generation: Generation = "serving") -> bool:
-    """Whether a table and all that vec0 keeps beside it are there and agree about which rows have a vector.
-
-    Stock `sqlite3` may write to what is beside it. Where that disagrees vec0 finds rows twice, or crashes.
-    """
-    name = table(kind, generation)
-    if len(_parts(db, name)) <= len(_PARTS):
-        return False
-    for part in _BLOBS:
-        lacking = f"SELECT 1 FROM {name}_chunks WHERE chunk_id NOT IN (SELECT rowid FROM {name}_{part})"
-        if db.execute(lacking).get:
-            return False
-    chunks = {
-        id_: (int.from_bytes(valid, "little"), rowids)
-        for id_, valid, rowids in db.execute(f"SELECT chunk_id, validity, rowids FROM {name}_chunks")
-    }
-    rows = list(db.execute(f"SELECT rowid, chunk_id, chunk_offset FROM {name}_rowids"))
-    return sum(valid.bit_count() for valid, _ in chunks.values()) == len(rows) and all(
-        chunk in chunks
-        and chunks[chunk][0] >> at & 1
-        and int.from_bytes(chunks[chunk][1][8 * at : 8 * at + 8], "little") == id_
-        for id_, chunk, at in rows
-    )
-
-
-def remake(db: apsw.Connection, kind: Kind, generation: Generation, dimension: int | None) -> None:
-    """Make a table anew, empty, whatever is left of it; None: only remove it."""
-    name = table(kind, generation)
-    discard(db, name, _PARTS)
-    if dimension is not None:
-        _make(db, name, dimension)
-    if generation == "serving":
-        db.execute(f"UPDATE {ROWS[kind]} SET embedded = 0 WHERE embedded = 1")
+        there = f"(SELECT id FROM {kind}_vectors WHERE made_by = {form(db).made_by})"
+        db.execute(f"UPDATE {rows} SET embedded = 0 WHERE embedded = 1 AND id NOT IN {there}")
+        db.execute(f"UPDATE {rows} SET embedded = 1 WHERE embedded = 0 AND id IN {there}")
 
 
 def insert(db: apsw.Connection, kind: Kind, rows: Iterable[Row], probes: bytes) -> None:
@@ -212,94 +169,158 @@ def insert(db: apsw.Connection, kind: Kind, rows: Iterable[Row], probes: bytes) 
     probes: of the embedder that made them. If the file has another one by now nothing is stored, and the rows
     count as not embedded.
     """
-    made_by = identity(db)
-    if made_by is None or made_by.probes != probes:
+    serving = identity(db)
+    if serving is None or serving.probes != probes:
         return
+    made = form(db)
     for row in rows:
-        # vec0 knows no ON CONFLICT; the flag on the row says whether a vector is there.
-        fresh = db.execute(
-            f"UPDATE {ROWS[kind]} SET embedded = 1 WHERE id = ? AND embedded = 0 RETURNING 1", (row.id,)
-        ).get
-        if fresh:
-            _put(db, table(kind), row)
+        if _put(db, kind, row, made):
+            db.execute(f"UPDATE {ROWS[kind]} SET embedded = 1 WHERE id = ?", (row.id,))
 
 
 def build(db: apsw.Connection, kind: Kind, rows: Iterable[Row]) -> None:
     """Store vectors of the generation that is being made, of rows that are there and have none in it."""
-    name = table(kind, "building")
+    made = form(db, "building")
     for row in rows:
-        if not db.execute(f"SELECT 1 FROM {name} WHERE id = ?", (row.id,)).get:
-            _put(db, name, row)
+        _put(db, kind, row, made)
 
 
-def _put(db: apsw.Connection, name: str, row: Row) -> None:
-    db.execute(
+def _put(db: apsw.Connection, kind: Kind, row: Row, made: Form) -> bool:
+    """Store a vector, unless its row has one; return whether it had none."""
+    stored = db.execute(
         f"""
-        INSERT INTO {name}(id, user_key, agent_key, run_key, live, expires_at, embedding)
-        VALUES (?, ?, ?, ?, ?, ?, ?)
+        INSERT INTO {kind}_vectors(id, made_by, scope_id, vector) VALUES (?, ?, ?, ?)
+        ON CONFLICT DO NOTHING RETURNING 1
         """,
-        (row.id, row.user_key, row.agent_key, row.run_key, int(row.live), row.expires_at, row.vector),
+        (row.id, made.made_by, row.scope_id, made.stored(row.vector)),
     )
+    return bool(stored.get)
 
 
 def delete(db: apsw.Connection, kind: Kind, ids: Iterable[int]) -> None:
     """Remove the vectors of rows that go, or that change, from every generation."""
-    wanted = [(id_,) for id_ in ids]
-    for generation in generations(db):
-        db.executemany(f"DELETE FROM {table(kind, generation)} WHERE id = ?", wanted)
-
-
-def set_live(db: apsw.Connection, fact_id: int, live: bool) -> None:
-    """Mark a fact's vectors as current or past."""
-    for generation in generations(db):
-        db.execute(f"UPDATE {table('fact', generation)} SET live = ? WHERE id = ?", (int(live), fact_id))
-
-
-def expire(db: apsw.Connection, fact_id: int, expires_at: int | None) -> None:
-    """Change when a fact's vectors stop counting."""
-    for generation in generations(db):
-        db.execute(f"UPDATE {table('fact', generation)} SET expires_at = ? WHERE id = ?", (ends(expires_at), fact_id))
-
-
-def ends(expires_at: int | None) -> int:
-    """When a fact stops counting, as the index holds it."""
-    return FOREVER if expires_at is None else expires_at
+    db.executemany(f"DELETE FROM {kind}_vectors WHERE id = ?", ((id_,) for id_ in ids))
 
 
 def fetch(db: apsw.Connection, kind: Kind, id_: int) -> bytes | None:
-    """One stored vector, float32 little-endian."""
-    vector: bytes | None = db.execute(f"SELECT embedding FROM {kind}_vectors WHERE id = ?", (id_,)).get
-    return vector
+    """The vector of a row, as precise as it is stored."""
+    made = form(db)
+    stored = db.execute(f"SELECT vector FROM {kind}_vectors WHERE id = ? AND made_by = ?", (id_, made.made_by)).get
+    return None if stored is None else made.packed(stored)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Which rows may be found. among: those of some; every: all of the scope."""
+
+    among: Callable[[Collection[int]], Collection[int]]
+    every: Callable[[], Collection[int]]
 
 
 def nearest(
-    db: apsw.Connection,
-    kind: Kind,
-    query: bytes,
-    keys: dict[str, int],
-    k: int,
-    now: int | None,
-    within: tuple[str, Sequence[object]] | None = None,
+    db: apsw.Connection, kind: Kind, query: bytes, reach: Reach, k: int, shown: Shown | None = None
 ) -> list[tuple[int, float]]:
-    """The k nearest living rows, as (row id, similarity), nearest first.
+    """The k nearest rows that a scope sees, as (row id, similarity), nearest first. shown: if not all may be found."""
+    wanted = 2 * k if shown else k
+    made = form(db)
+    stored = made.stored(query)
+    held = _codes(db, kind, reach, made)
+    if held is None:
+        near = _compared(db, kind, stored, reach, made, wanted)
+    else:
+        chosen = held.nearest(stored)
+        numbers, _ = chosen(max(_OVERSAMPLING * k, _LEAST, math.isqrt(len(held))))
+        near = _ordered(db, kind, stored, made, numbers, by="number")
+        if 2 * len(near) < len(numbers):  # most have gone from the file: what is held is read anew
+            _let_go(db, kind, reach, made)
+            return nearest(db, kind, query, reach, k, shown)
+        near = near[:wanted]
+    if shown is None:
+        return near
+    found: list[tuple[int, float]] = []
+    for part in (near[:k], near[k:]):  # mostly the first part is enough
+        visible = shown.among([id_ for id_, _ in part])
+        found += [(id_, similarity) for id_, similarity in part if id_ in visible]
+        if len(found) >= k:
+            return found[:k]
+    if len(near) < wanted:
+        return found
+    admitted = None if held is None else _admitted(chosen, len(held), k, shown)
+    return _ordered(db, kind, stored, made, shown.every() if admitted is None else admitted)[:k]
 
-    now: the UTC milliseconds at which they live; None: past rows as well. keys: the scope's keys (see scopes.Reach).
-    within: an SQL query of the row ids that may be returned.
+
+def _admitted(chosen: Callable[[int], tuple[list[int], list[int]]], held: int, k: int, shown: Shown) -> set[int] | None:
+    """The nearest by their codes of the rows that may be found, some times k of them; None where these are so few that
+    it takes less time to list them all.
     """
-    conditions = "".join(f" AND {name} = ?" for name in keys)
-    bindings: list[object] = [query, min(k, MOST), *keys.values()]
-    if now is not None:
-        conditions += " AND live = 1 AND expires_at > ?"
-        bindings.append(now)
-    if within:
-        conditions += f" AND id IN ({within[0]})"
-        bindings += within[1]
+    seen, admitted, count = set[int](), set[int](), 8 * k
+    while count <= min(_MOST_CHOSEN, held):
+        new = set(chosen(count)[1]) - seen
+        seen |= new
+        admitted |= set(shown.among(new))
+        if len(admitted) >= 3 * k:
+            return admitted
+        share = max(len(admitted), 1) / len(seen)
+        count = min(8 * count, max(2 * count, int(4 * k / share)))
+    return None
+
+
+def _codes(db: apsw.Connection, kind: Kind, reach: Reach, made: Form) -> codes.Codes | None:
+    """The codes of the vectors that a scope sees, as the file has them now; None where all have to be compared: there
+    are few, in all or in numbers, there is no numpy, or the file is being written to.
+    """
+    held = codes.of(db)
+    if held is None or not reach.keys or made.dimension < _TELLING:
+        return None
+    key = _key(db, kind, reach, made)
+    last: int = db.execute(f"SELECT coalesce(max(number), 0) FROM {kind}_vectors").get
+    known = held.get(key)
+    if known is None:
+        few = f"SELECT count(*) FROM (SELECT 1 FROM {_within(kind, reach)} LIMIT {_FEW + 1})"
+        if db.execute(few, (*reach.bindings, made.made_by)).get <= _FEW or not codes.available():
+            return None
+        rows = db.execute(
+            f"SELECT v.number, v.id, v.vector FROM {_within(kind, reach)}", (*reach.bindings, made.made_by)
+        )
+        known = codes.Codes(last, made.floats).more(last, rows)
+    elif known.last < last:
+        new = f"""
+            SELECT number, id, vector FROM {kind}_vectors
+            WHERE number > ? AND made_by = ? AND scope_id IN ({reach.scopes})
+        """
+        known = known.more(last, db.execute(new, (known.last, made.made_by, *reach.bindings)))
+    else:
+        return known
+    held.put(key, known)
+    return known
+
+
+def _let_go(db: apsw.Connection, kind: Kind, reach: Reach, made: Form) -> None:
+    """Hold the codes of a scope no longer."""
+    if held := codes.of(db):
+        held.drop(_key(db, kind, reach, made))
+
+
+def _key(db: apsw.Connection, kind: Kind, reach: Reach, made: Form) -> codes.Key:
+    """What the codes of a scope are held by. A table that was made anew numbers its vectors from 1."""
+    schema: int = db.execute("PRAGMA schema_version").get
+    return schema, (kind, made, *reach.keys.items())
+
+
+def _within(kind: Kind, reach: Reach) -> str:
+    """The vectors (alias `v`) that a scope sees, of the embedder of the last binding."""
+    return f"({reach.scopes}) s CROSS JOIN {kind}_vectors v ON v.scope_id = s.id AND v.made_by = ?"
+
+
+def _compared(
+    db: apsw.Connection, kind: Kind, stored: bytes, reach: Reach, made: Form, k: int
+) -> list[tuple[int, float]]:
+    """The k nearest of all that a scope sees, each of them compared."""
     rows = db.execute(
         f"""
-        SELECT id, distance FROM {kind}_vectors
-        WHERE embedding MATCH ? AND k = ? {conditions}
+        SELECT v.id, {made.distance} AS distance FROM {_within(kind, reach)} ORDER BY distance NULLS LAST LIMIT ?
         """,
-        bindings,
+        (stored, *reach.bindings, made.made_by, k),
     )
     scale = _scale(db)
     return [(id_, _similarity(distance, scale)) for id_, distance in rows]
@@ -307,15 +328,31 @@ def nearest(
 
 def similarities(db: apsw.Connection, kind: Kind, query: bytes, ids: Iterable[int]) -> dict[int, float]:
     """The similarity of given rows to a query, in [0, 1], for those that have a vector."""
+    made = form(db)
+    return dict(_ordered(db, kind, made.stored(query), made, ids))
+
+
+def _ordered(
+    db: apsw.Connection,
+    kind: Kind,
+    stored: bytes,
+    made: Form,
+    wanted: Iterable[int],
+    by: Literal["id", "number"] = "id",
+) -> list[tuple[int, float]]:
+    """Given rows that have a vector, with their similarities, nearest first. by: what they are given by; by the numbers
+    of the vectors takes half the time.
+    """
     rows = db.execute(
         f"""
-        SELECT v.id, vec_distance_cosine(v.embedding, ?) FROM json_each(?) wanted
-        CROSS JOIN {kind}_vectors v ON v.id = wanted.value
+        SELECT v.id, {made.distance} FROM json_each(?) wanted
+        CROSS JOIN {kind}_vectors v ON v.{by} = wanted.value AND v.made_by = ?
         """,
-        (query, json.dumps(list(ids))),
+        (stored, json.dumps(list(wanted)), made.made_by),
     )
     scale = _scale(db)
-    return {id_: _similarity(distance, scale) for id_, distance in rows}
+    found = [(id_, _similarity(distance, scale)) for id_, distance in rows]
+    return sorted(found, key=lambda each: (-each[1], each[0]))
 
 
 def _similarity(distance: float | None, scale: tuple[float, float]) -> float:

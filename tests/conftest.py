@@ -13,7 +13,8 @@ import apsw
 import pytest
 import sqlite_vec  # noqa: F401  # said to be there by name when it is missing, not by a failing search
 
-from memlite import ExtractedFact, Extraction, ExtractionRequest, Memory, downloads, models
+from memlite import ExtractedFact, Extraction, ExtractionRequest, Memory, downloads, models, vectors
+from memlite.db import load_sqlite_vec
 
 
 def pytest_report_header() -> str:
@@ -58,6 +59,34 @@ def script(name: str) -> ModuleType:
     made = sys.modules[name] = importlib.util.module_from_spec(spec)
     loader.exec_module(made)
     return made
+
+
+def as_version_3(path: Path) -> None:
+    """Make a file what it was in version 3: the vectors lie in vec0's tables, as floats, one for each generation."""
+    db = apsw.Connection(str(path))
+    load_sqlite_vec(db)
+    generations = list(db.execute("SELECT generation, number, dimension, floats FROM embedder"))
+    with db:
+        for kind in ("fact", "message", "entity"):
+            rows = list(db.execute(f"SELECT id, made_by, vector FROM {kind}_vectors"))
+            db.execute(f"DROP TABLE {kind}_vectors")
+            for generation, number, dimension, floats in generations:
+                name = f"{kind}_vectors" + ("" if generation == "serving" else f"_{generation}")
+                db.execute(
+                    f"""
+                    CREATE VIRTUAL TABLE {name} USING vec0(
+                      id INTEGER PRIMARY KEY, user_key INTEGER, agent_key INTEGER, run_key INTEGER, live INTEGER,
+                      expires_at INTEGER, embedding float[{dimension}] distance_metric=cosine, chunk_size=256)
+                    """
+                )
+                for id_, made_by, vector in rows:
+                    if made_by == number:
+                        packed = vectors.Form(number, dimension, bool(floats)).packed(vector)
+                        db.execute(f"INSERT INTO {name} VALUES (?, 1, 0, 0, 1, 9223372036854775807, ?)", (id_, packed))
+        db.execute("ALTER TABLE embedder DROP COLUMN number")
+        db.execute("ALTER TABLE embedder DROP COLUMN floats")
+        db.execute("PRAGMA user_version = 3")
+    db.close()
 
 
 class Echo:

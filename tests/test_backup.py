@@ -32,7 +32,6 @@ from memlite import (
     schema,
 )
 from memlite.check import check
-from memlite.db import run_script
 
 FORK = multiprocessing.get_context("fork")
 PAGE = 4096
@@ -466,14 +465,14 @@ def test_damaged_pages_are_told(full: Path, harm: Callable[[Path], object]) -> N
             "INSERT INTO message_words(rowid, text, words, scope) VALUES (1, 'more', '', '')", "words", id="more-words"
         ),
         pytest.param("DELETE FROM batches WHERE id = 1", "references", id="a-lost-batch"),
-        pytest.param("DELETE FROM fact_vectors_rowids WHERE rowid = 3", "vectors", id="a-row-of-the-vectors"),
+        pytest.param("DELETE FROM fact_vectors WHERE id = 3", "vectors", id="a-row-of-the-vectors"),
         pytest.param("DROP TABLE mentions", "schema", id="a-lost-table"),
         pytest.param("DROP TRIGGER events_stay", "schema", id="a-lost-trigger"),
     ],
 )
 def test_what_is_out_of_step_is_told(full: Path, harm: str, place: str) -> None:
     connection = apsw.Connection(str(full))
-    run_script(connection, harm)
+    schema.run(connection, harm)
     connection.close()
     found = check(full)
     assert not found.damage
@@ -483,7 +482,7 @@ def test_what_is_out_of_step_is_told(full: Path, harm: str, place: str) -> None:
 def test_a_file_of_an_earlier_schema_is_looked_at_and_left_so(tmp_path: Path) -> None:
     path = tmp_path / "old.db"
     connection = apsw.Connection(str(path))
-    run_script(connection, schema.MIGRATIONS[0])
+    schema.run(connection, schema.MIGRATIONS[0])
     connection.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
     connection.execute("PRAGMA user_version = 1")
     connection.close()

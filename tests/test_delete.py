@@ -25,6 +25,7 @@ from memlite import (
     NotFoundError,
     history,
     messages,
+    schema,
     vectors,
 )
 from memlite.embed import normalise, pack
@@ -83,13 +84,13 @@ def places_with_the_canary(memory: Memory) -> list[str]:
 
 
 def vector_bytes(text: str) -> bytes:
-    return pack(normalise(Distinct().embed([text])[0]))
+    return schema.quantised(pack(normalise(Distinct().embed([text])[0])))
 
 
 def places_with_the_vector(memory: Memory, text: str) -> list[str]:
-    """The files that hold any four neighbouring numbers of a text's vector."""
+    """The files that hold any eight neighbouring numbers of a text's vector."""
     vector = vector_bytes(text)
-    pieces = [vector[i : i + 16] for i in range(0, len(vector), 16)]
+    pieces = [vector[i : i + 8] for i in range(0, len(vector), 8)]
     return [name for name, data in files(memory).items() if any(piece in data for piece in pieces)]
 
 

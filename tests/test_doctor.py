@@ -284,10 +284,10 @@ def test_vectors_that_disagree_with_the_rows_are_found_and_reembed_mends_them(do
     with Memory(path, embedder=Three(), extractor=False) as memory:
         memory.remember(["Ana likes tea.", "Bruno sings."], user_id="ana")
     assert "three, 3 numbers" in doctor()["vectors"][1]
-    database = db.Database(path)
-    with database.write() as connection:
-        connection.execute("DELETE FROM fact_vectors WHERE id = 1")
-    database.close()
+    connection = sqlite3.connect(path)
+    connection.execute("DELETE FROM fact_vectors WHERE id = 1")
+    connection.commit()
+    connection.close()
     findings = doctor(code=1)
     assert bad(findings) == ["vectors"]
     assert "memlite doctor --repair" in findings["vectors"][1]

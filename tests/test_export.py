@@ -425,7 +425,8 @@ COLUMNS = {
     "links": "from_fact to_fact relation",
     "events": "fact_uid action scope_id batch_id actor reason before after at  id",
     "ttls": "scope_id kind milliseconds  id",
-    "embedder": "name dimension probes apart spread alike  generation",
+    "embedder": "name dimension probes apart spread alike  generation number floats",
+    **{f"{kind}_vectors": "id scope_id vector  number made_by" for kind in ("fact", "message", "entity")},
     "answers": " batch_id made_by facts",  # what is not done is begun again
 }
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from memlite import FileError, InvalidInputError, Memory, Repaired, cli, db
+from memlite import FileError, InvalidInputError, Memory, Repaired, cli
 
 Snapshot = dict[str, list[Any]]
 
@@ -83,18 +83,10 @@ def filled(path: Path) -> Path:
 
 
 def stock(path: Path, script: str) -> None:
-    """What a person does with sqlite3: no foreign keys, no vec0."""
+    """What a person does with sqlite3: no foreign keys."""
     connection = sqlite3.connect(path)
     connection.executescript(script)
     connection.close()
-
-
-def inside(path: Path, script: str) -> None:
-    """What only memlite's own connection can do: it knows vec0."""
-    database = db.Database(path)
-    with database.write() as connection:
-        db.run_script(connection, script)
-    database.close()
 
 
 TABLES = (
@@ -235,17 +227,18 @@ FLAGS = [
     "UPDATE facts SET embedded = 1; UPDATE messages SET embedded = 1",
     "UPDATE entities SET embedded = 0",
     "DELETE FROM embedder",
-    "DELETE FROM fact_vectors_rowids WHERE rowid = 1",
-    "DELETE FROM fact_vectors_rowids",
-    "DELETE FROM message_vectors_chunks",
-    "DELETE FROM fact_vectors_vector_chunks00",
-    "DELETE FROM fact_vectors_metadatachunks03",
-    "UPDATE fact_vectors_chunks SET validity = zeroblob(32)",
-    "UPDATE fact_vectors_chunks SET rowids = zeroblob(2048)",
-    "DROP TABLE fact_vectors_rowids",
-    "DROP TABLE fact_vectors_info",
-    "DROP TABLE entity_vectors_chunks",
-    "DROP TABLE message_vectors_vector_chunks00; DROP TABLE message_vectors_metadatachunks00",
+    "DELETE FROM fact_vectors WHERE id = 1",
+    "DELETE FROM fact_vectors",
+    "DELETE FROM fact_vectors WHERE id = 2; DELETE FROM entity_vectors",
+    "UPDATE fact_vectors SET made_by = 77",
+    "UPDATE fact_vectors SET vector = zeroblob(8)",
+    "UPDATE fact_vectors SET scope_id = 77",
+    "UPDATE message_vectors SET scope_id = 77",
+    "UPDATE entity_vectors SET scope_id = 77",
+    "INSERT INTO fact_vectors SELECT 999, 999, made_by, scope_id, vector FROM fact_vectors WHERE id = 1",
+    "INSERT INTO message_vectors SELECT 999, 5, made_by, scope_id, vector FROM message_vectors WHERE id = 1",
+    "DROP TABLE fact_vectors",
+    "DROP TABLE message_vectors; DROP TABLE entity_vectors",
 ]
 
 
@@ -274,36 +267,6 @@ def test_what_stock_sqlite_puts_out_of_step_is_found_and_mended(filled: Path, pl
     assert found(filled) == hits
 
 
-@pytest.mark.parametrize(
-    "script",
-    [
-        "DELETE FROM fact_vectors",
-        "DELETE FROM fact_vectors WHERE id = 2; DELETE FROM entity_vectors",
-        "UPDATE fact_vectors SET live = 0",
-        "UPDATE fact_vectors SET live = 1, expires_at = 9223372036854775807",
-        "UPDATE fact_vectors SET expires_at = 1",
-        "UPDATE message_vectors SET user_key = 77, run_key = 5",
-        "UPDATE entity_vectors SET user_key = 77",
-        "INSERT INTO fact_vectors SELECT 999, user_key, agent_key, run_key, 1, expires_at, embedding "
-        "FROM fact_vectors WHERE id = 1",
-        "INSERT INTO message_vectors SELECT 5, user_key, agent_key, run_key, 1, expires_at, embedding "
-        "FROM message_vectors WHERE id = 1",
-        "DROP TABLE fact_vectors",
-        "DROP TABLE message_vectors; DROP TABLE entity_vectors",
-    ],
-)  # fmt: skip
-def test_vectors_that_are_not_those_of_their_rows_are_found_and_mended(filled: Path, script: str) -> None:
-    rows, hits = said(filled), found(filled)
-    inside(filled, script)
-    looked = repaired(filled, dry_run=True)
-    assert places(looked) == {"vectors"}
-    result = repaired(filled)
-    assert (result.found, result.left) == (looked.found, ())
-    assert repaired(filled) == Repaired((), (), 0)
-    assert said(filled) == rows
-    assert found(filled) == hits
-
-
 def test_all_of_it_at_once_is_mended(filled: Path) -> None:
     rows, hits = said(filled), found(filled)
     for script in (*ROWS, *FLAGS[-4:], *SCHEMA, *WORDS[-3:]):
@@ -321,26 +284,17 @@ def test_the_vectors_of_other_generations_are_mended_too(filled: Path, generatio
         memory.reembed()
         if generation == "building":
             memory.rollback_reembed()
-            inside(filled, "UPDATE embedder SET name = name")  # other connections read the file again
     if generation == "building":
         embedder = Stopping(after=2)
         with opened(filled, embedder) as memory, pytest.raises(KeyboardInterrupt):
             memory.reembed()
-    tables = [name for (name,) in _names(filled) if name.endswith(f"_vectors_{generation}")]
-    assert len(tables) == 3
-    inside(filled, f"UPDATE fact_vectors_{generation} SET live = 7 WHERE id = 1")
-    stock(filled, f"DROP TABLE message_vectors_{generation}_rowids")
+    made_by = f"(SELECT number FROM embedder WHERE generation = '{generation}')"
+    stock(filled, f"UPDATE fact_vectors SET scope_id = 77 WHERE id = 1 AND made_by = {made_by}")
+    stock(filled, f"UPDATE message_vectors SET vector = zeroblob(3) WHERE id = 1 AND made_by = {made_by}")
     with opened(filled, Letters() if generation == "building" else Others()) as memory:
         result = memory.repair()
         assert (places(result), result.left) == ({"vectors"}, ())
         assert memory.repair() == Repaired((), (), 0)
-
-
-def _names(path: Path) -> list[Any]:
-    connection = sqlite3.connect(path)
-    names = list(connection.execute("SELECT name FROM sqlite_schema"))
-    connection.close()
-    return names
 
 
 # What is deleted or changed by hand.
@@ -497,7 +451,7 @@ def test_an_interrupted_repair_goes_on_where_it_was(filled: Path, steps: int) ->
 
 def test_a_repair_that_is_stopped_while_vectors_are_made_goes_on(filled: Path) -> None:
     hits = found(filled)
-    stock(filled, "DROP TABLE fact_vectors_rowids; DROP TABLE message_vectors_rowids")
+    stock(filled, "DELETE FROM fact_vectors; DELETE FROM message_vectors")
 
     class Stops(Letters):
         def embed(self, texts: Sequence[str]) -> list[list[float]]:
@@ -513,7 +467,7 @@ def test_a_repair_that_is_stopped_while_vectors_are_made_goes_on(filled: Path) -
 
 def test_without_an_embedder_all_else_is_mended_and_work_makes_the_vectors(filled: Path) -> None:
     hits = found(filled)
-    stock(filled, "DELETE FROM fact_vectors_rowids; DELETE FROM fact_words_config")
+    stock(filled, "DELETE FROM fact_vectors; DELETE FROM fact_words_config")
     with opened(filled, False) as memory:
         result = memory.repair()
         assert (result.left, result.vectors) == ((), 0)

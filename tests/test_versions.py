@@ -9,7 +9,7 @@ import apsw
 import pytest
 
 from memlite import ExtractedFact, Extraction, ExtractionRequest, Memory, schema
-from memlite.db import run_script
+from memlite.schema import run as run_script
 
 KEPT = Path(__file__).parent / "versions"
 VERSIONS = range(1, schema.VERSION + 1)
@@ -61,7 +61,7 @@ def objects(connection: apsw.Connection) -> dict[str, str]:
 def made_by(steps: Sequence[str]) -> dict[str, str]:
     connection = apsw.Connection(":memory:")
     for step in steps:
-        run_script(connection, step)
+        step(connection) if callable(step) else run_script(connection, step)
     found = objects(connection)
     connection.close()
     return found

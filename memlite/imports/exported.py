@@ -19,7 +19,6 @@ from memlite.errors import InvalidInputError
 from memlite.imports.files import Text
 from memlite.records import LeftOut, Scope
 from memlite.scopes import StoredScope
-from memlite.semantic import keys_of
 from memlite.words import beside, digest, fold
 
 CHUNK = 500  # records that are stored in one transaction
@@ -401,8 +400,7 @@ class Restoring:
                     (row_id, entity_id, mention.needed("name"), mention.whole("position"), names),
                 )
         if archived_at is None:
-            live = bool(get.flag("live"))
-            self._vector(db, "fact", row_id, scope, get, live=live, expires_at=vectors.ends(expires_at))
+            self._vector(db, "fact", row_id, scope, get)
         return "added"
 
     def _link(self, db: apsw.Connection, record: Record, get: _Fields) -> Outcome:
@@ -480,15 +478,13 @@ class Restoring:
                 self.problems.append(LeftOut(record.place, f"stored without one thing: {error}"))
         return found
 
-    def _vector(
-        self, db: apsw.Connection, kind: vectors.Kind, row_id: int, scope: StoredScope, get: _Fields, **about: Any
-    ) -> None:
+    def _vector(self, db: apsw.Connection, kind: vectors.Kind, row_id: int, scope: StoredScope, get: _Fields) -> None:
         if self.embedder is None or not get.has("vector"):
             return
         numbers = get.numbers("vector")
         if len(numbers) != 4 * self.embedder.dimension:
             raise InvalidInputError(f"its vector has {len(numbers) // 4} numbers, expected {self.embedder.dimension}")
-        vectors.insert(db, kind, [vectors.Row(row_id, numbers, *keys_of(scope), **about)], self.embedder.probes)
+        vectors.insert(db, kind, [vectors.Row(row_id, scope.id, numbers)], self.embedder.probes)
 
 
 _TABLES = {"batch": "batches", "message": "messages", "entity": "entities", "fact": "facts"}
