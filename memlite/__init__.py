@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from memlite.errors import (
+    DamagedFileError,
     EmbedderMismatchError,
     ExtractionError,
     FileError,
@@ -54,6 +55,7 @@ from memlite.records import (
     Reranker,
     ResolvedDate,
     Rewriter,
+    Salvaged,
     Scope,
     Skipped,
     Stats,
@@ -75,6 +77,7 @@ __all__ = [
     "Audit",
     "Checked",
     "Context",
+    "DamagedFileError",
     "DeletionPreview",
     "Diff",
     "Embedder",
@@ -120,6 +123,7 @@ __all__ = [
     "Reranker",
     "ResolvedDate",
     "Rewriter",
+    "Salvaged",
     "Scope",
     "Skipped",
     "Stats",
