@@ -8,6 +8,7 @@ if TYPE_CHECKING:
 
     from memlite.aio import AsyncMemory
     from memlite.errors import (
+        DamagedFileError,
         EmbedderMismatchError,
         ExtractionError,
         FileError,
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
         Reranker,
         ResolvedDate,
         Rewriter,
+        Salvaged,
         Scope,
         Skipped,
         Stats,
@@ -78,6 +80,7 @@ __all__ = [
     "Audit",
     "Checked",
     "Context",
+    "DamagedFileError",
     "DeletionPreview",
     "Diff",
     "Embedder",
@@ -123,6 +126,7 @@ __all__ = [
     "Reranker",
     "ResolvedDate",
     "Rewriter",
+    "Salvaged",
     "Scope",
     "ServerError",
     "Skipped",

@@ -7,7 +7,7 @@ from pathlib import Path
 import apsw
 
 from memlite import repair, schema, vectors
-from memlite.db import clear_errors, reading, schema_version, unopened
+from memlite.db import clear_errors, damage, reading, schema_version, unopened
 from memlite.errors import FileError, NotFoundError
 from memlite.records import FileCheck
 
@@ -58,8 +58,8 @@ def _look(path: Path, version: int) -> FileCheck:
 
 
 def _read(db: apsw.Connection, path: str, size: int, version: int) -> FileCheck:
-    if damage := repair.damage(db):
-        return FileCheck(path, size, version, {}, tuple(damage))
+    if found := damage(db):
+        return FileCheck(path, size, version, {}, tuple(found))
     counts = rows(db)
     if version < schema.VERSION:
         note = f"schema version {version}, which this memlite makes {schema.VERSION}: only the pages were looked at"

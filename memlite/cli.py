@@ -41,7 +41,6 @@ from memlite.records import (
     Matching,
     Message,
     Receipt,
-    Repaired,
 )
 from memlite.transfer import export, import_
 
@@ -1049,28 +1048,30 @@ def _print_check(found: FileCheck, as_json: bool, nl: bool) -> None:
     help="Rebuild the word indexes in the format older SQLite reads, and shrink the file.",
 )
 @click.option(
-    "--repair", is_flag=True, help="Make anew what is out of step with facts and messages: words, vectors, flags."
+    "--repair",
+    is_flag=True,
+    help="Make anew what is out of step with facts and messages: words, vectors, flags. Of a damaged file, save what "
+    "can be read into a new one beside it.",
 )
 @_output_options
 @_db_option
 def doctor(compact: bool, repair: bool, as_json: bool, nl: bool, own_db: Path | None) -> None:
     """Check SQLite, the extension, the models, the file and the queue."""
-    from memlite.doctor import examine, mended
+    from memlite.doctor import examine, repaired
 
     path = _path(own_db)
-    repaired: list[Repaired] = []
+    findings = []
     if repair and path.exists():
-        with _memory(path, extractor=False) as memory:
-            try:
-                repaired.append(memory.repair(progress=progress()))
-            except KeyboardInterrupt:
-                raise click.ClickException(
-                    "interrupted. What was mended stays so; `memlite doctor --repair` does the rest."
-                ) from None
+        try:
+            findings.append(repaired(path, progress()))
+        except KeyboardInterrupt:
+            raise click.ClickException(
+                "interrupted. What was mended stays so; `memlite doctor --repair` does the rest."
+            ) from None
     if compact and path.exists():
         with _memory(path, extractor=False, embedder=False) as memory:
             memory.compact()
-    findings = [*map(mended, repaired), *examine(path)]
+    findings += examine(path)
     rows = [("ok" if f.ok else "BAD", f.name, f.detail) for f in findings]
     _print(findings, findings, lambda: output.table(rows), as_json, nl)
     if not all(f.ok for f in findings):

@@ -6,25 +6,37 @@ import contextlib
 import errno
 import importlib.util
 import os
+import re
 import stat
 import threading
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import apsw
 
 from memlite import codes, filters, schema
-from memlite.errors import FileError, ForeignFileError, NewerFileError, ReadOnlyError
+from memlite.errors import (
+    DamagedFileError,
+    FileError,
+    ForeignFileError,
+    MemliteError,
+    NewerFileError,
+    ReadOnlyError,
+)
 
 BUSY_TIMEOUT_MS = 30_000
 LOGS = ("-wal", "-journal")  # what SQLite keeps beside an open file, or one that a killed process had open
 PAGE_CACHE_KIB = 16_384  # as much again for every thread that reads
 
-_MAGIC = b"SQLite format 3\x00"
+MAGIC = b"SQLite format 3\x00"
 _BLOCK = 1 << 20
+_OF_WORDS = re.compile(r"fts5: |inverted index")  # what a word index says of itself, not SQLite of its pages
+
+# What Python makes of damaged rows that SQLite reads without an error: of a NULL, or of one that is not there.
+_SENSELESS = (LookupError, TypeError, ValueError, AttributeError, AssertionError, StopIteration)
 
 # Databases of this process. A fork copies SQLite's locks and mutexes as they are: one made while another thread
 # works would leave the child waiting for somebody who is not there. So no fork happens inside a read or write.
@@ -47,6 +59,7 @@ class Database:
     def __init__(self, path: str | Path) -> None:
         self.in_memory = str(path) == ":memory:"
         self.path = Path(str(path)) if self.in_memory else Path(path).expanduser().absolute()
+        self._names = () if self.in_memory else (str(self.path), str(_log(self.path)))
         self.vectors_off: str | None = None  # why sqlite-vec could not be loaded
         self._open()
         _open_databases.add(self)
@@ -57,16 +70,21 @@ class Database:
         self._idle = threading.Condition()  # guards the two below
         self._reading = 0
         self._held = False
-        self._local = threading.local()
-        self._readers: weakref.WeakSet[apsw.Connection] = weakref.WeakSet()
         self._closed = False
         self._codes = codes.Held()
         version = None if self.in_memory else check_file(self.path)
         if version is None and not self.in_memory:
             self._create_place()
+        self._connect_all()
+
+    def _connect_all(self) -> None:
+        self._local = threading.local()
+        self._readers: weakref.WeakSet[apsw.Connection] = weakref.WeakSet()
         with clear_errors(self.path):
             self._writer = self._connect()
             self._migrate()
+            _pragma(self._writer, "user_version")  # SQLite makes the log when it first reads
+        self._files = self._on_disk()
 
     def _create_place(self) -> None:
         try:
@@ -120,6 +138,22 @@ class Database:
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(0.005)
+
+    def _on_disk(self) -> list[tuple[int, int] | None]:
+        """Which file, and which write-ahead log, lie there now under their names; None: none."""
+        found: list[tuple[int, int] | None] = []
+        for name in self._names:
+            try:
+                status = os.stat(name)  # noqa: PTH116  # asked before every read; a Path takes four times as long
+                found.append((status.st_dev, status.st_ino))
+            except OSError:
+                found.append(None)
+        return found
+
+    def _replaced(self) -> bool:
+        """Whether another file or log lies under their names, or the file is gone; a log alone that is gone is not."""
+        now = self._on_disk()
+        return now != self._files and now != [self._files[0], None]
 
     @contextlib.contextmanager
     def write(self) -> Iterator[apsw.Connection]:
@@ -196,7 +230,7 @@ class Database:
             yield connection
 
     def truncate_wal(self, timeout_ms: int = 2_000) -> bool:
-        """Copy the write-ahead log into the file and empty it; False if another reader prevents that."""
+        """Copy the write-ahead log into the file and empty it; False if a reader or a full disk prevents that."""
         if self.in_memory:
             return True
         self._check_process()
@@ -204,7 +238,7 @@ class Database:
             self._writer.set_busy_timeout(timeout_ms)
             try:
                 busy, _, _ = next(self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)"))
-            except apsw.BusyError:
+            except (apsw.BusyError, apsw.FullError, apsw.IOError):
                 return False
             finally:
                 self._writer.set_busy_timeout(BUSY_TIMEOUT_MS)
@@ -229,7 +263,10 @@ class Database:
             # What other threads are doing is done first; a connection in use cannot be closed.
             self._idle.wait_for(lambda: self._reading == 0, timeout=BUSY_TIMEOUT_MS / 1000)
         with self._write_lock:
+            replaced = self._replaced()
             for connection in (*self._readers, self._writer):
+                if replaced:  # closing would put this log into the other file, or delete the other log by its name
+                    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
                 connection.close()
 
     def hold(self, timeout: float = 10.0) -> None:
@@ -253,10 +290,49 @@ class Database:
                 _inherited.append((self._writer, self._local, list(self._readers), self._write_lock))
                 self._open()
         self._check_open()
+        self._check_files()
 
     def _check_open(self) -> None:
         if self._closed:
             raise FileError(f"{self.path} was closed. Open a new Memory on it.")
+
+    def _check_files(self) -> None:
+        """Open the file anew where its log has gone, and refuse another one: SQLite would go on in files that nobody
+        else sees, with locks that nobody else asks for.
+
+        Another SQLite library in this process, say Python's own, takes itself for the last one that uses the file when
+        it closes it, for locks are a process's; it puts the log in its place, and deletes it.
+        """
+        if self._on_disk() == self._files or self._closed:
+            return
+        self.hold(BUSY_TIMEOUT_MS / 1000)
+        try:
+            if self._on_disk() == self._files or self._closed:  # another thread did what follows
+                return
+            idle = self._held and not self._reading and not self._writer.in_transaction
+            if self._replaced() or not idle:
+                raise FileError(
+                    f"{self.path}, or the write-ahead log beside it, was deleted or replaced by another program while "
+                    "this process had it open. Nothing more is read or stored, for nobody else would see it. Close "
+                    "this Memory and open a new one."
+                )
+            with clear_errors(self.path):
+                told = self._told()
+                for connection in (*self._readers, self._writer):
+                    connection.close()  # puts what the deleted log holds into the file, unless another process has it
+                self._connect_all()
+                if any(now < before for before, now in zip(told, self._told())):
+                    raise FileError(
+                        f"the write-ahead log of {self.path} was deleted by another program, and what was stored last "
+                        "with it. What is in the file now counts."
+                    )
+        finally:
+            self.let_go()
+
+    def _told(self) -> list[int]:
+        """How many messages, facts and events were ever stored."""
+        last = "SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = ?), 0)"
+        return [int(self._writer.execute(last, (table,)).get) for table in ("messages", "facts", "events")]
 
 
 def _before_fork() -> None:
@@ -344,13 +420,33 @@ def contents(path: Path, most: int = -1) -> Iterator[bytes]:
         file.xClose()
 
 
+def damage(connection: apsw.Connection) -> list[str]:
+    """What is wrong with the pages of a file; a word index that disagrees with its rows is no damage."""
+    try:
+        told = [row for (row,) in connection.execute("PRAGMA integrity_check(100)")]
+    except apsw.SQLError:
+        # A word index that has lost its settings stops the check of the whole; of one table it is not asked.
+        tables = "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
+        names = [name for (name,) in connection.execute(tables)]
+        told = [row for name in names for (row,) in connection.execute(f"PRAGMA integrity_check({name})")]
+    return [" ".join(row.split()) for row in told if row != "ok" and not _OF_WORDS.search(row)]
+
+
 def check_file(path: Path) -> int | None:
     """The schema version in the file's header, or None where memlite may create a file.
 
     Reads 100 bytes and nothing else: opening and closing a foreign WAL database with SQLite changes it.
     """
-    version = schema_version(path)
+    log = 0
+    with contextlib.suppress(OSError):
+        log = _log(path).stat().st_size
+    version = schema_version(path)  # after that: whoever makes the file makes its log last
     there = version is not None or path.exists()
+    if log and version is None:
+        raise FileError(
+            f"{path} is {'empty' if there else 'missing'}, and its write-ahead log of {log} bytes lies beside it: a "
+            f"new file would be the end of that. Put the file back, or move {_log(path)} away."
+        )
     for place in (path, path.parent) if there else ():
         if not os.access(place, os.W_OK):
             raise ReadOnlyError(f"{place} is read-only. memlite needs to write the file and a log beside it.")
@@ -377,7 +473,7 @@ def schema_version(path: Path) -> int | None:
         raise ReadOnlyError(f"cannot read {path}: {reason}. memlite needs to read and write it.") from error
     if not header:
         return None
-    if len(header) < 100 or not header.startswith(_MAGIC):
+    if len(header) < 100 or not header.startswith(MAGIC):
         raise ForeignFileError(
             f"{path} is not a memlite file: it begins with {header[:16]!r}, expected an SQLite database. "
             "It was not touched; give another path."
@@ -439,6 +535,8 @@ def clear_errors(path: Path) -> Iterator[None]:
     """Say in memlite's words what SQLite says of a file that cannot be used."""
     try:
         yield
+    except MemliteError:
+        raise
     except apsw.ReadOnlyError as error:
         raise ReadOnlyError(f"{path} is read-only ({error}). memlite needs to write the file.") from error
     except apsw.CantOpenError as error:
@@ -446,11 +544,11 @@ def clear_errors(path: Path) -> Iterator[None]:
             f"cannot open {path} ({error}). memlite needs to write the file and a log beside it."
         ) from error
     except (apsw.CorruptError, apsw.NotADBError) as error:
-        raise FileError(
-            f"{path} is damaged ({error}). Restore a backup, or save what can be read: sqlite3 FILE .recover"
-        ) from error
+        raise damaged(path, [str(error)]) from error
     except apsw.FullError as error:
-        raise FileError(f"no space left for {path}: nothing of this write was stored ({error}).") from error
+        raise FileError(
+            f"no space left for {path}: nothing of this write was stored ({error}). Make room and try again."
+        ) from error
     except apsw.IOError as error:
         code = getattr(error, "extendedresult", 0)  # tells more than its words, which may be "not an error"
         told = apsw.mapping_extended_result_codes.get(code, error)
@@ -459,3 +557,38 @@ def clear_errors(path: Path) -> Iterator[None]:
         raise FileError(
             f"{path} was locked by another program for {BUSY_TIMEOUT_MS // 1000} s; nothing was stored. Try again."
         ) from error
+    except (apsw.Error, *_SENSELESS) as error:
+        if found := _damage_of(path):
+            raise damaged(path, found) from error
+        if isinstance(error, apsw.Error):
+            raise FileError(
+                f"SQLite cannot do this in {path} ({error}), and nothing was stored. `memlite doctor` looks for what "
+                "is out of step, `memlite doctor --repair` makes it anew."
+            ) from error
+        raise
+
+
+def damaged(path: Path, problems: Sequence[str]) -> DamagedFileError:
+    """The error of a file whose pages are damaged."""
+    return DamagedFileError(
+        f"{path} is damaged ({'; '.join(problems[:5])}). Restore a backup, or let `memlite doctor --repair` save what "
+        "can be read into a new file beside it."
+    )
+
+
+def _damage_of(path: Path) -> list[str]:
+    """What is wrong with the pages of a file, looked at by a connection of its own."""
+    if not path.exists():  # :memory:
+        return []
+    try:
+        with reading(path) as connection:
+            return damage(connection)
+    except (apsw.CorruptError, apsw.NotADBError) as error:
+        return [str(error)]
+    except apsw.Error:
+        return []
+
+
+def _log(path: Path) -> Path:
+    """The write-ahead log of a file."""
+    return path.with_name(path.name + "-wal")

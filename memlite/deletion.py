@@ -31,7 +31,8 @@ from memlite.words import match_expression, read_query, unquoted
 
 Place = tuple[str, tuple[int, ...]]  # a condition over the scopes alias `s`, and its bindings
 LOG_HELD = (
-    "another process reads the file, so its write-ahead log still holds the deleted bytes; "
+    "another process reads the file, or there is no room to empty its write-ahead log, which still holds the deleted "
+    "bytes; "
     "they go when all have closed it, or with `memlite doctor --compact`"
 )
 _FEWEST_OF_FACT, _FEWEST_OF_MESSAGE = 2, 3  # words by which an erased text is known in the messages that stay

@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 import platform
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import apsw
 
-from memlite import catalogue, codes, models, repair, vectors
+from memlite import catalogue, codes, models, repair, salvage, vectors
 from memlite.db import Database, check_file, load_sqlite_vec
-from memlite.errors import MemliteError, ModelError, ModelMissingError
-from memlite.memory import EXTRACTION_OFF
-from memlite.records import Fault, Repaired
+from memlite.errors import DamagedFileError, ForeignFileError, MemliteError, ModelError, ModelMissingError
+from memlite.memory import EXTRACTION_OFF, Memory
+from memlite.records import Fault, Repaired, Salvaged
 from memlite.semantic import Semantic
 
 _LEAST_FREE = 100_000_000  # bytes
@@ -62,14 +62,37 @@ def examine(path: Path) -> Iterator[Finding]:
         database.close()
 
 
-def mended(repaired: Repaired) -> Finding:
+def repaired(path: Path, progress: Callable[[str], None] | None = None) -> Finding:
+    """Make anew what is out of step; of a file that is damaged save what can be read into a new one beside it."""
+    try:
+        with Memory(path, extractor=False) as memory:
+            return _mended(memory.repair(progress=progress))
+    except DamagedFileError:
+        return _saved(salvage.salvage(path), path)
+    except ForeignFileError:
+        if not salvage.recognised(path):
+            raise
+        return _saved(salvage.salvage(path), path)
+
+
+def _mended(done: Repaired) -> Finding:
     """What a repair did."""
-    left = {(fault.place, fault.what): fault.count for fault in repaired.left}
-    done = {fault: fault.count - left.get((fault.place, fault.what), 0) for fault in repaired.found}
-    told = [f"mended {count} {fault.what}" for fault, count in done.items() if count > 0]
-    told += [f"made {repaired.vectors} vectors"] if repaired.vectors else []
-    told += [f"left {fault.count} {fault.what}" for fault in repaired.left]
-    return Finding("repair", not repaired.left, "; ".join((*told, *repaired.notes)) or "nothing was out of step")
+    left = {(fault.place, fault.what): fault.count for fault in done.left}
+    counts = {fault: fault.count - left.get((fault.place, fault.what), 0) for fault in done.found}
+    told = [f"mended {count} {fault.what}" for fault, count in counts.items() if count > 0]
+    told += [f"made {done.vectors} vectors"] if done.vectors else []
+    told += [f"left {fault.count} {fault.what}" for fault in done.left]
+    return Finding("repair", not done.left, "; ".join((*told, *done.notes)) or "nothing was out of step")
+
+
+def _saved(done: Salvaged, path: Path) -> Finding:
+    """What was saved of a damaged file, which is none the better for it."""
+    told = [f"saved {', '.join(f'{count} {table}' for table, count in done.rows.items())} into {done.path}"]
+    told += [f"lost {count} {table}" for table, count in done.lost.items() if count]
+    told += [f"how many {table} are lost is not known" for table, count in done.lost.items() if count is None]
+    told += [f"{done.unreadable} page(s) could not be read"] if done.unreadable else []
+    told += [*done.notes, f"{path} was left as it is: look at the new file, then put it in its place"]
+    return Finding("repair", False, "; ".join(told))
 
 
 def _fts5() -> Finding:

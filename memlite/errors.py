@@ -4,6 +4,7 @@ MemliteError
 ├── InvalidInputError (also a ValueError)   what was given cannot be used
 ├── NotFoundError (also a LookupError)      no such fact, message or id in this scope
 ├── FileError                               the database file cannot be used
+│   ├── DamagedFileError                    its pages are damaged
 │   ├── ForeignFileError                    it is not a memlite file
 │   ├── NewerFileError                      a newer memlite wrote it
 │   └── ReadOnlyError                       memlite may not write there
@@ -39,6 +40,10 @@ class NotFoundError(MemliteError, LookupError):
 
 class FileError(MemliteError):
     """The database file cannot be opened or used."""
+
+
+class DamagedFileError(FileError):
+    """Pages of the file are damaged; `memlite doctor --repair` saves what can be read into a new file."""
 
 
 class ForeignFileError(FileError):

@@ -557,8 +557,9 @@ class Memory:
         """Make anew what is derived and out of step with facts and messages: words, vectors, flags, references to rows
         that are gone. What people said is never changed.
 
-        dry_run: only look. progress: told each step. Stopped half way, the next call does the rest. Raises FileError
-        where the pages of the file are damaged, and leaves it as it is.
+        dry_run: only look. progress: told each step. Stopped half way, the next call does the rest. Raises
+        DamagedFileError where the pages of the file are damaged, and leaves it as it is: `memlite.salvage.salvage`
+        saves what can be read of it.
         """
         self._whole_file("repair")
         found = repair.look(self._database)

@@ -629,6 +629,21 @@ class Repaired:
 
 
 @dataclass(frozen=True, slots=True)
+class Salvaged:
+    """What was saved of a damaged file into the new one `path`.
+
+    rows: how many of each table. lost: how many facts and messages there were besides, None where that cannot be known.
+    unreadable: pages of the damaged file that could not be read, those of indexes with them. notes: what to look at.
+    """
+
+    path: str
+    rows: Mapping[str, int]
+    lost: Mapping[str, int | None]
+    unreadable: int
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Reextracted:
     """What a `reextract` did: how many batches it extracted and how many wait still; until none does, no fact changes.
 

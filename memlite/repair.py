@@ -9,7 +9,6 @@ written here: where nothing tells what a row was, its fault is only told.
 from __future__ import annotations
 
 import functools
-import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -18,8 +17,7 @@ from dataclasses import dataclass, replace
 import apsw
 
 from memlite import schema, vector_faults, vectors
-from memlite.db import Database, rebuild_words
-from memlite.errors import FileError
+from memlite.db import Database, damage, damaged, rebuild_words
 from memlite.records import Fault
 from memlite.virtual import discard
 from memlite.words import beside, digest, fold
@@ -28,7 +26,6 @@ _VECTOR_TABLES = tuple(f"{kind}_vectors" for kind in vectors.KINDS)
 _WORD_PARTS = ("data", "idx", "docsize", "config", "content")
 _FORMS: dict[str, Callable[..., str]] = {"memlite_digest": digest, "memlite_beside": beside, "memlite_fold": fold}
 _LONGEST = 32_768  # bytes that FTS5 keeps of a token
-_OF_WORDS = re.compile(r"fts5: |inverted index")  # what a word index says of itself, not SQLite of its pages
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +39,7 @@ class _Check:
 
 
 def look(database: Database) -> tuple[Fault, ...]:
-    """Everything that is out of step; nothing is written. Raises FileError where the pages are damaged."""
+    """Everything that is out of step; nothing is written. Raises DamagedFileError where the pages are damaged."""
     _refuse_damaged(database)
     return tuple(_told((check, _count(database, check)) for check in _checks_of(database)))
 
@@ -57,7 +54,7 @@ def mend(database: Database, tell: Callable[[str], None]) -> None:
     """Put right what can be, one kind of fault after the other, each in one transaction.
 
     Stopped half way, what was done is done, and the next call does the rest. What has no vector afterwards is marked so
-    that `Semantic.catch_up` makes it. tell: is told each step. Raises FileError where the pages are damaged.
+    that `Semantic.catch_up` makes it. tell: is told each step. Raises DamagedFileError where the pages are damaged.
     """
     _refuse_damaged(database)
     for check in _checks_of(database):
@@ -70,26 +67,12 @@ def mend(database: Database, tell: Callable[[str], None]) -> None:
             tell(f"{count} {check.what}")
 
 
-def damage(db: apsw.Connection) -> list[str]:
-    """What is wrong with the pages of a file."""
-    try:
-        told = [row for (row,) in db.execute("PRAGMA integrity_check(100)")]
-    except apsw.SQLError:
-        # A word index that has lost its settings stops the check of the whole; of one table it is not asked.
-        tables = "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
-        names = [name for (name,) in db.execute(tables)]
-        told = [row for name in names for (row,) in db.execute(f"PRAGMA integrity_check({name})")]
-    return [" ".join(row.split()) for row in told if row != "ok" and not _OF_WORDS.search(row)]
-
-
 def _refuse_damaged(database: Database) -> None:
+    """What is made anew from damaged pages cannot be trusted."""
     with database.read() as db:
         problems = damage(db)
     if problems:
-        raise FileError(
-            f"{database.path} is damaged ({'; '.join(problems[:5])}) and was left as it is, for what is made anew from "
-            "damaged pages cannot be trusted. Restore a backup, or save what can be read: sqlite3 FILE .recover"
-        )
+        raise damaged(database.path, problems)
 
 
 def _told(counted: Iterable[tuple[_Check, int]]) -> Iterator[Fault]:

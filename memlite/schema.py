@@ -387,9 +387,9 @@ MIGRATIONS: tuple[str | Callable[[apsw.Connection], None], ...] = (
 VERSION = len(MIGRATIONS)
 
 
-def migrate(db: apsw.Connection, version: int) -> None:
-    """Bring the tables from a schema version to this one, inside the caller's transaction."""
-    for step in MIGRATIONS[version:]:
+def migrate(db: apsw.Connection, version: int, to: int | None = None) -> None:
+    """Bring the tables from a schema version to another one, or to this one, inside the caller's transaction."""
+    for step in MIGRATIONS[version:to]:
         if isinstance(step, str):
             run(db, step)
         else:

@@ -32,6 +32,7 @@ from memlite import (
     schema,
 )
 from memlite.check import check
+from memlite.db import damage
 
 FORK = multiprocessing.get_context("fork")
 PAGE = 4096
@@ -417,9 +418,7 @@ def test_a_file_that_may_only_be_read_is_looked_at(full: Path, tmp_path: Path) -
 
 
 def test_a_file_that_is_opened_meanwhile_is_looked_at_again(full: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from memlite import repair
-
-    looked, damage = [], repair.damage
+    looked: list[object] = []
 
     def write_while_looking(db: object) -> list[str]:
         if not looked:
@@ -428,7 +427,7 @@ def test_a_file_that_is_opened_meanwhile_is_looked_at_again(full: Path, monkeypa
         looked.append(db)
         return damage(db)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(repair, "damage", write_while_looking)
+    monkeypatch.setattr(sys.modules[check.__module__], "damage", write_while_looking)
     assert check(full).rows["facts"] == 41
     assert len(looked) == 2
 

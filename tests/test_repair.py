@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from memlite import FileError, InvalidInputError, Memory, Repaired, cli
+from memlite import DamagedFileError, InvalidInputError, Memory, Repaired, cli
 
 Snapshot = dict[str, list[Any]]
 
@@ -493,12 +493,12 @@ def test_a_file_whose_pages_are_damaged_is_left_as_it_is(filled: Path) -> None:
     data[(page - 1) * 4096 : page * 4096] = b"\xff" * 4096
     filled.write_bytes(data)
     for about in ({}, {"dry_run": True}):
-        with opened(filled) as memory, pytest.raises(FileError, match=r"damaged.*backup.*\.recover"):
+        with opened(filled) as memory, pytest.raises(DamagedFileError, match=r"damaged.*backup.*doctor --repair"):
             memory.repair(**about)  # type: ignore[arg-type]
     assert filled.read_bytes() == bytes(data)
     result = CliRunner().invoke(cli.main, ["doctor", "--repair", "--db", str(filled)], env={"MEMLITE_EMBEDDER": "off"})
     assert result.exit_code == 1
-    assert "sqlite3 FILE .recover" in result.output
+    assert f"into {filled.with_name('memory.salvaged.db')}" in result.output
     assert filled.read_bytes() == bytes(data)
 
 
