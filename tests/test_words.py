@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memlite import words
 from memlite.schema import TOKENIZER
 from memlite.words import (
     MAX_TERMS,
@@ -249,3 +250,13 @@ def test_a_name_that_is_a_frequent_word_elsewhere_is_looked_for(text: str) -> No
 def test_a_name_that_is_written_like_a_stop_word_is_asked_for(query: str, kept: str | None) -> None:
     stopped = [unquoted(term) for term in read_query(query).terms if unquoted(term).casefold() in STOP_WORDS]
     assert stopped == ([kept] if kept else [])
+
+
+def test_how_a_long_text_is_written_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read for each of its words, a message of 10 MB took minutes to delete."""
+    lengths: list[int] = []
+    of = words._Case.of
+    monkeypatch.setattr(words._Case, "of", lambda text: lengths.append(len(text)) or of(text))
+    read_query("The Who " * 1_000_000)
+    assert len(lengths) == 1
+    assert lengths[0] <= words.LONGEST_QUERY
