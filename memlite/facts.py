@@ -769,10 +769,13 @@ def fetch(
     return {id_: found[id_] for id_ in wanted if id_ in found}
 
 
-def past(db: apsw.Connection, ids: Iterable[int]) -> list[int]:
-    """Those of the facts that no longer count."""
+def true_only_then(db: apsw.Connection, ids: Iterable[int], at: int) -> list[int]:
+    """Those of the facts that were true at a time, UTC milliseconds, and no longer count."""
     rows = db.execute(
-        f"SELECT f.id FROM facts f WHERE f.id IN (SELECT value FROM json_each(?)) AND NOT {CURRENT}",
+        f"""
+        SELECT f.id FROM facts f
+        WHERE f.id IN (SELECT value FROM json_each(?)) AND {TRUE_AT.format(at=at)} AND NOT {CURRENT}
+        """,
         (json.dumps(list(ids)),),
     )
     return [id_ for (id_,) in rows]

@@ -1086,10 +1086,14 @@ class Memory:
                     current_first=bool(past) and not asks_for_past,
                     periods=tuple((each.first, each.last) for each in named),
                     dated=_only_dates(wide, read.text, named),
-                    then=instants.read(last, self._zone, "then")[0] if free and last < today.date() else None,
+                    then=self._end_of(last) if free and last < today.date() else None,
                     zone=self._zone,
                 ),
             )
+
+    def _end_of(self, day: date) -> int:
+        """The last millisecond, in UTC, of a day before today."""
+        return instants.read(day + timedelta(1), self._zone, "the day")[0] - 1
 
     def ttls(self) -> list[Ttl]:
         """The rules of `set_ttl`, the widest first; of a bound scope, those that were set within it."""

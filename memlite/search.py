@@ -298,8 +298,8 @@ def _facts(
     if asked.periods:
         for id_, (first, last) in facts.days(db, found).items():
             found[id_].when = float(_meets(asked, first, last))
-        for id_ in facts.past(db, found) if asked.then is not None else ():
-            found[id_].when = 1.0  # it was true then
+        for id_ in facts.true_only_then(db, found, asked.then) if asked.then is not None else ():
+            found[id_].when = 1.0
     for signals in found.values():
         signals.around, signals.around_terms = signals.keyword, signals.terms
         signals.words = terms.weight(signals.terms, rank.SHORTEST)

@@ -192,6 +192,7 @@ def test_what_was_said_or_happened_on_a_day_is_found_by_the_day_alone(memory: Me
         ("Where does Ana live?", "Ana lives in Lisbon."),
         ("Where did Ana live in 2021?", "Ana lives in Porto."),
         ("Where did Ana live in March 2022?", "Ana lives in Porto."),
+        ("Where did Ana live on 1 January 2020?", "Ana lives in Porto."),
         ("Where did Ana live before Lisbon?", "Ana lives in Porto."),
         ("What was the previous place that Ana lives in?", "Ana lives in Porto."),
     ],
@@ -199,9 +200,19 @@ def test_what_was_said_or_happened_on_a_day_is_found_by_the_day_alone(memory: Me
 def test_a_question_about_a_past_time_is_answered_by_what_was_true_then(
     memory: Memory, question: str, first: str
 ) -> None:
-    old = memory.remember("Ana lives in Porto.", user_id="u", observed_at="2020-01-01").facts[0].id
+    old = memory.remember("Ana lives in Porto.", user_id="u", observed_at="2020-01-01T10:00").facts[0].id
     memory.remember({"text": "Ana lives in Lisbon.", "replaces": [old]}, user_id="u", observed_at="2023-01-01")
     assert memory.search(question, user_id="u")[0].text == first
+
+
+def test_of_what_was_before_only_what_was_true_at_the_time_named_meets_it(memory: Memory) -> None:
+    old = ""
+    for year, place in (("2018", "Porto"), ("2020", "Rome"), ("2022", "Lisbon")):
+        told = {"text": f"Ana lives in {place}.", "replaces": [old] if old else []}
+        old = memory.remember(told, user_id="u", observed_at=f"{year}-01-01").facts[0].id
+    hits = memory.search("Where did Ana use to live in 2021?", user_id="u", explain=True)
+    met = {hit.text: hit.explain.parts["when"][0] for hit in hits if hit.explain}
+    assert met == {"Ana lives in Rome.": 1, "Ana lives in Porto.": 0, "Ana lives in Lisbon.": 0}
 
 
 def test_the_evidence_does_not_ask_for_the_words_of_a_date(memory: Memory) -> None:
