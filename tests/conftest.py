@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import signal
 import sys
 from collections.abc import Iterator
 from importlib.machinery import SourceFileLoader
@@ -19,6 +20,10 @@ from memlite.db import load_sqlite_vec
 
 def pytest_report_header() -> str:
     return f"SQLite {apsw.sqlite_lib_version()}, apsw {apsw.apsw_version()}, models in {models.models_folder()}"
+
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # behind a shell's &; processes that tests start would ignore it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", name="models", autouse=True)
