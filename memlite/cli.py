@@ -16,19 +16,26 @@ import click
 
 from memlite import output
 from memlite.bench.commands import bench
-from memlite.commands import LEFT, CallersOption, Group, answer_errors, example, progress
-from memlite.commands import asked_scope as _asked_scope
-from memlite.commands import db_option as _db_option
-from memlite.commands import existing as _existing
-from memlite.commands import opened as _memory
-from memlite.commands import output_options as _output_options
-from memlite.commands import path_of as _path
-from memlite.commands import print_ as _print
-from memlite.commands import scope_of as _scope
-from memlite.commands import scope_options as _scope_options
-from memlite.commands import tell_notes as _notes
-from memlite.commands import typed as _typed
-from memlite.commands import whole_path as _whole_path
+from memlite.commands import (
+    LEFT,
+    CallersOption,
+    Group,
+    answer_errors,
+    asked_scope,
+    db_option,
+    example,
+    existing,
+    opened,
+    output_options,
+    path_of,
+    print_,
+    progress,
+    scope_of,
+    scope_options,
+    tell_notes,
+    typed,
+    whole_path,
+)
 from memlite.deletion import LOG_HELD
 from memlite.errors import NotFoundError
 from memlite.memory import Memory
@@ -69,7 +76,7 @@ def _command(line: str, **settings: Any) -> Callable[[Callable[..., None]], clic
 
 def _nothing(own_db: Path | None, what: str, scope: Mapping[str, str | None]) -> None:
     """Say whose memory was looked at: it is easily another one than the person meant."""
-    path = _whole_path(own_db)
+    path = whole_path(own_db)
     whose = " ".join(f"{name.removesuffix('_id')}={value}" for name, value in scope.items() if value)
     told = f" for {whose} in {path} (--user, --agent, --run choose another)" if whose else f" in {path}"
     click.echo(f"no {what}{told}", err=True)
@@ -155,9 +162,9 @@ def _messages(value: Any) -> list[Any]:
 @click.option("--instructions", help="What the extractor should look for.")
 @click.option("--expires", "expires_at", help="When the facts stop counting, ISO 8601.")
 @_min_confidence_option
-@_scope_options
-@_output_options
-@_db_option
+@scope_options
+@output_options
+@db_option
 def add(
     text: str | None, file: Path | None, role: str, name: str | None, observed_at: str | None, extract: Any,
     kind: str | None, metadata: str | None, instructions: str | None, expires_at: str | None, min_confidence: float,
@@ -167,14 +174,14 @@ def add(
     if (text is None) == (file is None):
         raise click.UsageError("give either a TEXT (- for stdin) or --file.")
     said: Any = _conversation(file) if file else {"role": role, "name": name, "content": _stdin(text or "")}
-    with _memory(own_db, create=True, min_confidence=min_confidence) as memory:
+    with opened(own_db, create=True, min_confidence=min_confidence) as memory:
         tell = progress()
         if tell and extract == "now":
             tell("storing, then extracting facts (a few seconds a turn) ...")
         try:
             result = memory.add(
                 said,
-                **_scope(user_id, agent_id, run_id),
+                **scope_of(user_id, agent_id, run_id),
                 kind=kind,
                 observed_at=observed_at,
                 metadata=_json_option("metadata", metadata),
@@ -201,9 +208,9 @@ def add(
 @click.option("--valid-from", help="From when on it is true, ISO 8601 [when it was observed, or its past event].")
 @click.option("--valid-to", help="Until when it was true, ISO 8601: it is stored as past.")
 @click.option("--expires", "expires_at", help="When the facts stop counting, ISO 8601.")
-@_scope_options
-@_output_options
-@_db_option
+@scope_options
+@output_options
+@db_option
 def remember(
     texts: tuple[str, ...], file: Path | None, by: str | None, observed_at: str | None, kind: str | None,
     metadata: str | None, replaces: tuple[str, ...], event: str | None, valid_from: str | None, valid_to: str | None,
@@ -221,10 +228,10 @@ def remember(
     about = {"by": by, "replaces": replaces or None, "event": event, "valid_from": valid_from, "valid_to": valid_to}
     if any(each is not None for each in about.values()):
         given = [{"text": fact, **about} if isinstance(fact, str) else fact for fact in given]
-    with _memory(own_db, create=True, extractor=False) as memory:
+    with opened(own_db, create=True, extractor=False) as memory:
         result = memory.remember(
             given,
-            **_scope(user_id, agent_id, run_id),
+            **scope_of(user_id, agent_id, run_id),
             kind=kind,
             observed_at=observed_at,
             metadata=_json_option("metadata", metadata),
@@ -234,10 +241,10 @@ def remember(
 
 
 def _print_added(result: AddResult, as_json: bool, nl: bool) -> None:
-    _notes(result.notes)
+    tell_notes(result.notes)
     if nl:  # the facts are the answer; what else there is to say goes beside it
-        _notes(output.added_lines(result)[sum(len(output.fact_lines(fact)) for fact in result.facts) :])
-    _print(result, result.facts, lambda: output.added_lines(result), as_json, nl)
+        tell_notes(output.added_lines(result)[sum(len(output.fact_lines(fact)) for fact in result.facts) :])
+    print_(result, result.facts, lambda: output.added_lines(result), as_json, nl)
 
 
 class _Age(click.ParamType[timedelta]):
@@ -302,26 +309,26 @@ def _searched(
 @click.option(
     "--explain", is_flag=True, help="Show why each hit was chosen, every part with its weight, and the floor."
 )
-@_scope_options
-@_output_options
-@_db_option
+@scope_options
+@output_options
+@db_option
 def search(
     query: str, limit: int, filter_: str | None, past: bool, as_of: str | None, known_at: str | None,
     half_life: timedelta | None, include: str, explain: bool,
     user_id: str | None, agent_id: str | None, run_id: str | None, as_json: bool, nl: bool, own_db: Path | None,
 ) -> None:  # fmt: skip
     """Find the facts and messages that answer QUERY (- reads stdin)."""
-    with _memory(own_db, extractor=False) as memory:
+    with opened(own_db, extractor=False) as memory:
         hits = memory.search(
             _stdin(query),
-            **_scope(user_id, agent_id, run_id),
+            **scope_of(user_id, agent_id, run_id),
             **_searched(limit, filter_, past, as_of, known_at, half_life, include),
             explain=explain or as_json or nl,
         )
-    _notes(hits.notes)
-    _print(list(hits), hits, lambda: output.search_lines(hits), as_json, nl)
+    tell_notes(hits.notes)
+    print_(list(hits), hits, lambda: output.search_lines(hits), as_json, nl)
     if not hits and not as_json and not nl:
-        _nothing(own_db, "hits", _scope(user_id, agent_id, run_id))
+        _nothing(own_db, "hits", scope_of(user_id, agent_id, run_id))
 
 
 @_command('memlite context "what must Clara not eat?" --max-tokens 500')
@@ -331,27 +338,27 @@ def search(
 @click.option("--floor", type=click.FloatRange(0, 1), help="The evidence asked for; 0 shows whatever is found.")
 @click.option("--no-replaced", is_flag=True, help="Without the fact that another one replaced, behind it.")
 @_half_life_option
-@_scope_options
-@_output_options
-@_db_option
+@scope_options
+@output_options
+@db_option
 def context(
     query: str, max_tokens: int, filter_: str | None, floor: float | None, no_replaced: bool,
     half_life: timedelta | None,
     user_id: str | None, agent_id: str | None, run_id: str | None, as_json: bool, nl: bool, own_db: Path | None,
 ) -> None:  # fmt: skip
     """Print what answers QUERY as lines for a prompt; nothing where nothing does."""
-    with _memory(own_db, extractor=False) as memory:
+    with opened(own_db, extractor=False) as memory:
         found = memory.context(
             _stdin(query),
-            **_scope(user_id, agent_id, run_id),
+            **scope_of(user_id, agent_id, run_id),
             max_tokens=max_tokens,
             filters=_json_option("filter", filter_),
             floor=floor,
             half_life=half_life,
             replaced=not no_replaced,
         )
-    _notes(found.notes)
-    _print(found, [found], lambda: found.text.splitlines(), as_json, nl)
+    tell_notes(found.notes)
+    print_(found, [found], lambda: found.text.splitlines(), as_json, nl)
     if not found.hits:
         click.echo(f"nothing: the evidence is {found.evidence:.2f}, the floor {found.floor:.2f}", err=True)
 
@@ -360,24 +367,24 @@ def context(
 @click.argument("id")
 @click.argument("query")
 @_search_options
-@_scope_options
-@_output_options
-@_db_option
+@scope_options
+@output_options
+@db_option
 def why(
     id: str, query: str, limit: int, filter_: str | None, past: bool, as_of: str | None, known_at: str | None,
     half_life: timedelta | None, include: str,
     user_id: str | None, agent_id: str | None, run_id: str | None, as_json: bool, nl: bool, own_db: Path | None,
 ) -> None:  # fmt: skip
     """Say why the fact or message ID does or does not come back for QUERY (- reads stdin)."""
-    with _memory(own_db, extractor=False) as memory:
+    with opened(own_db, extractor=False) as memory:
         found = memory.why(
             id,
             _stdin(query),
-            **_scope(user_id, agent_id, run_id),
+            **scope_of(user_id, agent_id, run_id),
             **_searched(limit, filter_, past, as_of, known_at, half_life, include),
         )
-    _notes(found.notes)
-    _print(found, [found], lambda: output.why_lines(found), as_json, nl)
+    tell_notes(found.notes)
+    print_(found, [found], lambda: output.why_lines(found), as_json, nl)
 
 
 @_command("memlite list --user ana --limit 20", name="list")
@@ -387,17 +394,17 @@ def why(
 @click.option("--past", is_flag=True, help="Also facts that were replaced or have expired.")
 @click.option("--archived", is_flag=True, help="Facts that were archived instead.")
 @click.option("--filter", "filter_", help="Conditions on metadata, as JSON.")
-@_scope_options
-@_output_options
-@_db_option
+@scope_options
+@output_options
+@db_option
 def list_(
     limit: int, cursor: str | None, order: Any, past: bool, archived: bool, filter_: str | None,
     user_id: str | None, agent_id: str | None, run_id: str | None, as_json: bool, nl: bool, own_db: Path | None,
 ) -> None:  # fmt: skip
     """Show facts, a page at a time."""
-    with _memory(own_db, extractor=False, embedder=False) as memory:
+    with opened(own_db, extractor=False, embedder=False) as memory:
         page = memory.get_all(
-            **_scope(user_id, agent_id, run_id),
+            **scope_of(user_id, agent_id, run_id),
             filters=_json_option("filter", filter_),
             limit=limit,
             cursor=cursor,
@@ -405,23 +412,23 @@ def list_(
             past=past,
             archived=archived,
         )
-    _print(page, page, lambda: [line for fact in page for line in output.fact_lines(fact)], as_json, nl)
+    print_(page, page, lambda: [line for fact in page for line in output.fact_lines(fact)], as_json, nl)
     if not page and not as_json and not nl:
-        _nothing(own_db, "facts", _scope(user_id, agent_id, run_id))
+        _nothing(own_db, "facts", scope_of(user_id, agent_id, run_id))
     if page.cursor and not as_json:
         click.echo(f"more: --cursor {page.cursor}", err=True)
 
 
 @_command("memlite show 4f1c2a9b")
 @click.argument("id")
-@_output_options
-@_db_option
+@output_options
+@db_option
 def show(id: str, as_json: bool, nl: bool, own_db: Path | None) -> None:
     """Show one fact or message with everything known of it."""
-    with _memory(own_db, extractor=False, embedder=False) as memory:
+    with opened(own_db, extractor=False, embedder=False) as memory:
         record = memory.get(id)
     rows = [(k, output.plain(v if isinstance(v, str) else output.dump(v))) for k, v in output.as_json(record).items()]
-    _print(record, [record], lambda: output.table(rows), as_json, nl)
+    print_(record, [record], lambda: output.table(rows), as_json, nl)
 
 
 @_command('memlite update 4f1c2a9b --text "Ana works at Feedzai in Lisbon."')
@@ -431,8 +438,8 @@ def show(id: str, as_json: bool, nl: bool, own_db: Path | None) -> None:
 @click.option("--metadata", help="The new metadata, a JSON object.")
 @click.option("--expires", "expires_at", help="The new expiry, ISO 8601; never takes it away.")
 @click.option("--event", help="When it happens, as in remember; none takes it away [what --text names].")
-@_output_options
-@_db_option
+@output_options
+@db_option
 def update(
     id: str, text: str | None, kind: str | None, metadata: str | None, expires_at: str | None, event: str | None,
     as_json: bool, nl: bool, own_db: Path | None,
@@ -442,45 +449,45 @@ def update(
         raise click.UsageError("nothing to change: give --text, --kind, --metadata, --expires or --event.")
     when: dict[str, Any] = {} if expires_at is None else {"expires_at": None if expires_at == "never" else expires_at}
     when |= {} if event is None else {"event": None if event == "none" else event}
-    with _memory(own_db, extractor=False) as memory:
+    with opened(own_db, extractor=False) as memory:
         fact = memory.update(id, text=text, kind=kind, metadata=_json_option("metadata", metadata), **when)
-    _print(fact, [fact], lambda: output.fact_lines(fact), as_json, nl)
+    print_(fact, [fact], lambda: output.fact_lines(fact), as_json, nl)
 
 
 @_command("memlite archive 4f1c2a9b --reason outdated")
 @click.argument("ids", nargs=-1, required=True, metavar="ID...")
 @click.option("--reason", help="For the history.")
-@_output_options
-@_db_option
+@output_options
+@db_option
 def archive(ids: tuple[str, ...], reason: str | None, as_json: bool, nl: bool, own_db: Path | None) -> None:
     """Hide facts from every search; `restore` brings them back."""
-    with _memory(own_db, extractor=False, embedder=False) as memory:
+    with opened(own_db, extractor=False, embedder=False) as memory:
         hidden = [memory.archive(id, reason=reason) for id in ids]
-    _print(hidden, hidden, lambda: [line for fact in hidden for line in output.fact_lines(fact)], as_json, nl)
+    print_(hidden, hidden, lambda: [line for fact in hidden for line in output.fact_lines(fact)], as_json, nl)
 
 
 @_command("memlite restore 4f1c2a9b")
 @click.argument("ids", nargs=-1, required=True, metavar="ID...")
 @click.option("--reason", help="For the history.")
-@_output_options
-@_db_option
+@output_options
+@db_option
 def restore(ids: tuple[str, ...], reason: str | None, as_json: bool, nl: bool, own_db: Path | None) -> None:
     """Bring archived facts back, or reopen facts that were replaced or have expired."""
-    with _memory(own_db, extractor=False) as memory:
+    with opened(own_db, extractor=False) as memory:
         back = [memory.restore(id, reason=reason) for id in ids]
-    _print(back, back, lambda: [line for fact in back for line in output.fact_lines(fact)], as_json, nl)
+    print_(back, back, lambda: [line for fact in back for line in output.fact_lines(fact)], as_json, nl)
 
 
 @_command("memlite undo 77ab90c1")
 @click.argument("batch")
-@_output_options
-@_db_option
+@output_options
+@db_option
 def undo(batch: str, as_json: bool, nl: bool, own_db: Path | None) -> None:
     """Undo everything that one add or remember wrote (BATCH: as they print it), or an undo."""
-    with _memory(own_db, extractor=False) as memory:
+    with opened(own_db, extractor=False) as memory:
         undone = memory.undo(batch)
-    _notes(undone.notes)
-    _print(undone, [undone], lambda: output.undone_lines(undone), as_json, nl)
+    tell_notes(undone.notes)
+    print_(undone, [undone], lambda: output.undone_lines(undone), as_json, nl)
 
 
 @_command("memlite delete 4f1c2a9b --dry-run")
@@ -499,9 +506,9 @@ def undo(batch: str, as_json: bool, nl: bool, own_db: Path | None) -> None:
 @click.option("--keep-messages", is_flag=True, help="Leave the messages a fact was learnt from.")
 @click.option("--dry-run", is_flag=True, help="Only show what would go.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@_scope_options
-@_output_options
-@_db_option
+@scope_options
+@output_options
+@db_option
 def delete(
     ids: tuple[str, ...], query: str | None, limit: int, floor: float, all_of_scope: bool, everything: bool,
     keep_messages: bool, dry_run: bool, yes: bool,
@@ -517,18 +524,18 @@ def delete(
         what = "a whole scope" if all_of_scope else "the whole file's memories"
         raise click.UsageError(f"this deletes {what}: add --yes to do it.")
     given = {"user_id": user_id, "agent_id": agent_id, "run_id": run_id}
-    with _memory(own_db, extractor=False, embedder=False) as memory:
+    with opened(own_db, extractor=False, embedder=False) as memory:
         if query is not None:
-            about = {**_scope(**given), "limit": limit, "floor": floor, "keep_messages": keep_messages}
+            about = {**scope_of(**given), "limit": limit, "floor": floor, "keep_messages": keep_messages}
             text = _stdin(query)
             preview = memory.preview_delete_query(text, **about)
             assert preview.matching is not None
             if not as_json and not nl:
-                _tell_matching(preview.matching, own_db, _scope(**given))
+                _tell_matching(preview.matching, own_db, scope_of(**given))
             if as_json or nl or preview.matching.matched:
                 _delete(preview, lambda: memory.delete_query(text, **about), yes and not dry_run, as_json, nl)
         elif ids:
-            asked = _asked_scope(given)
+            asked = asked_scope(given)
             seen = memory.scope(**asked) if asked else memory
             preview = _together([seen.preview_delete(id, keep_messages=keep_messages) for id in ids])
             if not (dry_run or yes) and sys.stdin is not None and sys.stdin.isatty():
@@ -543,13 +550,13 @@ def _delete(preview: DeletionPreview, act: Callable[[], Receipt], acts: bool, as
     """Delete what was previewed and print the receipt, or only show it."""
     if not acts:
         shown = [*preview.facts, *preview.messages, *preview.ttls]
-        _print(preview, shown, lambda: output.preview_lines(preview), as_json, nl)
+        print_(preview, shown, lambda: output.preview_lines(preview), as_json, nl)
         if not as_json and not nl:
             then = "nothing was deleted: leave --dry-run out, or add --yes, to do it"
             click.echo(then if shown else "nothing to delete", err=True)
         return
     receipt = act()
-    _print(receipt, [receipt], lambda: output.receipt_lines(receipt), as_json, nl)
+    print_(receipt, [receipt], lambda: output.receipt_lines(receipt), as_json, nl)
     _exit_unless_clean(receipt)
 
 
@@ -597,12 +604,12 @@ def _delete_whole(
     memory: Memory, given: Mapping[str, str | None], everything: bool, acts: bool, as_json: bool, nl: bool
 ) -> None:
     """Empty a scope, or the file: what `delete --all`, `delete --everything` and `reset` do."""
-    if everything and _asked_scope(given):
+    if everything and asked_scope(given):
         raise click.UsageError(
             "--everything is the whole file: leave --user, --agent and --run out. That scope alone is emptied by "
             "`delete --all`, or by `reset` without --everything."
         )
-    whole: dict[str, Any] = {"everything": True} if everything else _scope(**given)
+    whole: dict[str, Any] = {"everything": True} if everything else scope_of(**given)
     _delete(memory.preview_delete_all(**whole), lambda: memory.delete_all(**whole), acts, as_json, nl)
 
 
@@ -610,9 +617,9 @@ def _delete_whole(
 @click.option("--everything", is_flag=True, help="All of the file instead of a scope.")
 @click.option("--dry-run", is_flag=True, help="Only show what would go, as without --yes.")
 @click.option("--yes", is_flag=True, help="Delete it for good.")
-@_scope_options
-@_output_options
-@_db_option
+@scope_options
+@output_options
+@db_option
 def reset(
     everything: bool, dry_run: bool, yes: bool,
     user_id: str | None, agent_id: str | None, run_id: str | None, as_json: bool, nl: bool, own_db: Path | None,
@@ -622,7 +629,7 @@ def reset(
     Exit code 3: it is deleted, but the receipt names a place where something of it is left.
     """
     given = {"user_id": user_id, "agent_id": agent_id, "run_id": run_id}
-    with _memory(own_db, extractor=False, embedder=False) as memory:
+    with opened(own_db, extractor=False, embedder=False) as memory:
         _delete_whole(memory, given, everything, yes and not dry_run, as_json, nl)
 
 
@@ -634,9 +641,9 @@ def reset(
 @click.option("--most-facts", type=int, help="Those beyond so many in one scope, confirmed longest ago.")
 @click.option("--dry-run", is_flag=True, help="Only show what would go, as without --yes.")
 @click.option("--yes", is_flag=True, help="Delete it for good.")
-@_scope_options
-@_output_options
-@_db_option
+@scope_options
+@output_options
+@db_option
 def prune(
     dry_run: bool, yes: bool, user_id: str | None, agent_id: str | None, run_id: str | None,
     as_json: bool, nl: bool, own_db: Path | None, **rules: Any,
@@ -645,10 +652,10 @@ def prune(
 
     Exit code 3: it is deleted, but the receipt names a place where something of it is left.
     """
-    asked: dict[str, Any] = _asked_scope({"user_id": user_id, "agent_id": agent_id, "run_id": run_id}) or {}
-    with _memory(own_db, extractor=False, embedder=False) as memory:
+    asked: dict[str, Any] = asked_scope({"user_id": user_id, "agent_id": agent_id, "run_id": run_id}) or {}
+    with opened(own_db, extractor=False, embedder=False) as memory:
         pruned = memory.prune(**asked, **rules, dry_run=dry_run or not yes)
-    _print(pruned, [*pruned.facts, *pruned.messages], lambda: output.pruned_lines(pruned), as_json, nl)
+    print_(pruned, [*pruned.facts, *pruned.messages], lambda: output.pruned_lines(pruned), as_json, nl)
     if pruned.receipt is None and not as_json and not nl:
         chosen = pruned.facts or pruned.messages
         click.echo("nothing was deleted: add --yes to do it" if chosen else "nothing to prune", err=True)
@@ -660,9 +667,9 @@ def prune(
 @click.argument("age", required=False)
 @click.option("--kind", help="Only for facts of this kind.")
 @click.option("--existing", is_flag=True, help="Also for facts that are stored already, unless their expiry was given.")
-@_scope_options
-@_output_options
-@_db_option
+@scope_options
+@output_options
+@db_option
 def ttl(
     age: str | None, kind: str | None, existing: bool,
     user_id: str | None, agent_id: str | None, run_id: str | None, as_json: bool, nl: bool, own_db: Path | None,
@@ -671,18 +678,18 @@ def ttl(
     rule away), those of a scope, of a kind, or all in the file. Without AGE show the rules."""
     if age is None and (kind is not None or existing):
         raise click.UsageError("--kind and --existing go with an AGE, as in 90d, or never.")
-    asked: dict[str, Any] = _asked_scope({"user_id": user_id, "agent_id": agent_id, "run_id": run_id}) or {}
-    with _memory(own_db, create=age is not None, extractor=False, embedder=False) as memory:
+    asked: dict[str, Any] = asked_scope({"user_id": user_id, "agent_id": agent_id, "run_id": run_id}) or {}
+    with opened(own_db, create=age is not None, extractor=False, embedder=False) as memory:
         if age is None:
             rules = (memory.scope(**asked) if asked else memory).ttls()
-            _print(rules, rules, lambda: output.ttl_lines(rules), as_json, nl)
+            print_(rules, rules, lambda: output.ttl_lines(rules), as_json, nl)
             if not rules and not as_json and not nl:
                 click.echo("no rule: facts count until they are replaced, or as long as --expires says", err=True)
             return
         length = None if age == "never" else _Age().convert(age, None, click.get_current_context())
         changed = memory.set_ttl(length, **asked, kind=kind, existing=existing)
         rules = memory.ttls()
-    _print({"changed": changed, "ttls": rules}, rules, lambda: output.ttl_lines(rules), as_json, nl)
+    print_({"changed": changed, "ttls": rules}, rules, lambda: output.ttl_lines(rules), as_json, nl)
     if existing and not as_json:
         click.echo(f"{output.counted(changed, 'stored fact')} changed", err=True)
 
@@ -691,9 +698,9 @@ def ttl(
 @click.option("--kind", "kinds", multiple=True, type=click.Choice(AUDIT_KINDS), help="Only these [all].")
 @click.option("--fix", "fixes", multiple=True, metavar="KIND|ID", help="What to put right: kinds, or ids of findings.")
 @click.option("--yes", is_flag=True, help="Do what --fix names, not only show it.")
-@_scope_options
-@_output_options
-@_db_option
+@scope_options
+@output_options
+@db_option
 def audit(
     kinds: tuple[str, ...], fixes: tuple[str, ...], yes: bool,
     user_id: str | None, agent_id: str | None, run_id: str | None, as_json: bool, nl: bool, own_db: Path | None,
@@ -704,16 +711,16 @@ def audit(
         raise click.UsageError("--fix takes kinds itself: leave --kind out.")
     if yes and not fixes:
         raise click.UsageError("--yes does what --fix names: name a kind or the id of a finding.")
-    asked: dict[str, Any] = _asked_scope({"user_id": user_id, "agent_id": agent_id, "run_id": run_id}) or {}
-    with _memory(own_db, extractor=False) as memory:
+    asked: dict[str, Any] = asked_scope({"user_id": user_id, "agent_id": agent_id, "run_id": run_id}) or {}
+    with opened(own_db, extractor=False) as memory:
         if yes:
             fixed = memory.fix(fixes, **asked)
-            _notes(fixed.notes)
-            _print(fixed, fixed.findings, lambda: output.fixed_lines(fixed), as_json, nl)
+            tell_notes(fixed.notes)
+            print_(fixed, fixed.findings, lambda: output.fixed_lines(fixed), as_json, nl)
             return
         found = memory.preview_fix(fixes, **asked) if fixes else memory.audit(kinds or None, **asked)
-    _notes(getattr(found, "notes", ()))
-    _print(found, found, lambda: output.finding_lines(found), as_json, nl)
+    tell_notes(getattr(found, "notes", ()))
+    print_(found, found, lambda: output.finding_lines(found), as_json, nl)
     if not as_json and not nl:
         counts = [f"{n} {kind}" for kind in AUDIT_KINDS if (n := sum(each.kind == kind for each in found))]
         click.echo(", ".join(counts) or "nothing found", err=True)
@@ -750,9 +757,9 @@ def _added(places: tuple[Checked, ...]) -> Checked:
 @click.option("--all", "of_all", is_flag=True, help="What happened in the whole file, whosever memory it is.")
 @click.option("--limit", default=50, show_default=True, help="Most events of a scope or the file.")
 @click.option("--before", type=int, help="Go on after the page that printed it: events below this number.")
-@_scope_options
-@_output_options
-@_db_option
+@scope_options
+@output_options
+@db_option
 def log(
     id: str | None, lineage: bool, of_all: bool, limit: int, before: int | None,
     user_id: str | None, agent_id: str | None, run_id: str | None, as_json: bool, nl: bool, own_db: Path | None,
@@ -761,21 +768,21 @@ def log(
     in the whole file, newest first."""
     if lineage and id is None:
         raise click.UsageError("--lineage is of one fact: give its ID.")
-    if of_all and (id is not None or _typed("user_id", "agent_id", "run_id")):
+    if of_all and (id is not None or typed("user_id", "agent_id", "run_id")):
         raise click.UsageError("--all is the whole file: leave the ID, --user, --agent and --run out.")
     given = {"user_id": user_id, "agent_id": agent_id, "run_id": run_id}
-    with _memory(own_db, extractor=False, embedder=False) as memory:
+    with opened(own_db, extractor=False, embedder=False) as memory:
         if id is None:
-            whose = {} if of_all else _scope(**given)
+            whose = {} if of_all else scope_of(**given)
             events = memory.history(**whose, limit=limit, before=before)
             more = len(events) == limit and memory.history(**whose, limit=1, before=events[-1].id)
-            _print(events, events, lambda: [output.event_line(each, whose=of_all) for each in events], as_json, nl)
+            print_(events, events, lambda: [output.event_line(each, whose=of_all) for each in events], as_json, nl)
             if more and not as_json:
                 click.echo(f"more: --before {events[-1].id}", err=True)
             if not events and not as_json and not nl:
                 _nothing(own_db, "history", whose)
             return
-        asked = _asked_scope(given)
+        asked = asked_scope(given)
         seen = memory.scope(**asked) if asked else memory
         events = seen.history(id)
         gone = not lineage and events[-1].action == "DELETE"
@@ -784,15 +791,15 @@ def log(
     said = {message.id: message for message in sources if isinstance(message, Message)}
     shown = [output.with_sources(fact, said) for fact in line] if lineage else events
     lines = [*([] if lineage else map(output.event_line, events)), *output.lineage_lines(line, said)]
-    _print(shown, shown, lambda: lines, as_json, nl)
+    print_(shown, shown, lambda: lines, as_json, nl)
 
 
 @_command("memlite diff 2026-01-01 --user ana")
 @click.argument("since", required=False)
 @click.option("--since", "since_", metavar="SINCE", help="The same as the argument.")
-@_scope_options
-@_output_options
-@_db_option
+@scope_options
+@output_options
+@db_option
 def diff(
     since: str | None, since_: str | None, user_id: str | None, agent_id: str | None, run_id: str | None,
     as_json: bool, nl: bool, own_db: Path | None,
@@ -801,47 +808,47 @@ def diff(
     then = since if since_ is None else since_
     if then is None or (since is not None and since_ is not None):
         raise click.UsageError("give one time, as SINCE or --since SINCE.")
-    with _memory(own_db, extractor=False, embedder=False) as memory:
-        found = memory.diff(then, **_scope(user_id, agent_id, run_id))
-    _print(found, [found], lambda: output.diff_lines(found), as_json, nl)
+    with opened(own_db, extractor=False, embedder=False) as memory:
+        found = memory.diff(then, **scope_of(user_id, agent_id, run_id))
+    print_(found, [found], lambda: output.diff_lines(found), as_json, nl)
     if not (found.added or found.gone or found.updated or as_json or nl):
         click.echo(f"nothing has changed since {then}", err=True)
 
 
 @_command("memlite entities --user ana")
 @click.option("--limit", default=50, show_default=True, help="Most entities.")
-@_scope_options
-@_output_options
-@_db_option
+@scope_options
+@output_options
+@db_option
 def entities(
     limit: int, user_id: str | None, agent_id: str | None, run_id: str | None,
     as_json: bool, nl: bool, own_db: Path | None,
 ) -> None:  # fmt: skip
     """Show the people, places and things that facts mention."""
-    with _memory(own_db, extractor=False, embedder=False) as memory:
-        found = memory.entities(**_scope(user_id, agent_id, run_id), limit=limit)
-    _print(found, found, lambda: map(output.entity_line, found), as_json, nl)
+    with opened(own_db, extractor=False, embedder=False) as memory:
+        found = memory.entities(**scope_of(user_id, agent_id, run_id), limit=limit)
+    print_(found, found, lambda: map(output.entity_line, found), as_json, nl)
     if not found and not as_json and not nl:
-        _nothing(own_db, "entities", _scope(user_id, agent_id, run_id))
+        _nothing(own_db, "entities", scope_of(user_id, agent_id, run_id))
 
 
 @_command("memlite work --limit 100")
 @click.option("--limit", type=int, help="At most so many batches.")
 @_min_confidence_option
-@_output_options
-@_db_option
+@output_options
+@db_option
 def work(limit: int | None, min_confidence: float, as_json: bool, nl: bool, own_db: Path | None) -> None:
     """Extract what is queued and embed what has no vector yet."""
-    with _memory(own_db, min_confidence=min_confidence) as memory:
+    with opened(own_db, min_confidence=min_confidence) as memory:
         result = memory.work(limit, progress())
-    _notes((*result.notes, *result.failures))
+    tell_notes((*result.notes, *result.failures))
     done = [
         output.counted(result.batches, "batch", "batches") + " extracted",
         output.counted(result.facts, "fact") + " learnt",
         output.counted(result.vectors, "vector") + " made",
         f"{result.queued} still queued",
     ]
-    _print(result, [result], lambda: [", ".join(done)], as_json, nl)
+    print_(result, [result], lambda: [", ".join(done)], as_json, nl)
     if result.failures or (result.queued and limit is None):
         raise SystemExit(1)
 
@@ -849,8 +856,8 @@ def work(limit: int | None, min_confidence: float, as_json: bool, nl: bool, own_
 @_command("memlite mcp --user ana")
 @click.option("--work/--no-work", default=True, show_default=True, help="Learn from what is queued, in the background.")
 @_min_confidence_option
-@_scope_options
-@_db_option
+@scope_options
+@db_option
 def mcp(
     work: bool, min_confidence: float, user_id: str | None, agent_id: str | None, run_id: str | None,
     own_db: Path | None,
@@ -862,8 +869,8 @@ def mcp(
         raise click.ClickException(
             f"the MCP server needs the official SDK, version 2: pip install 'memlite[mcp]' ({error})."
         ) from error
-    with _memory(own_db, create=True, min_confidence=min_confidence) as memory:
-        serve(memory.scope(**_scope(user_id, agent_id, run_id)), works=work)
+    with opened(own_db, create=True, min_confidence=min_confidence) as memory:
+        serve(memory.scope(**scope_of(user_id, agent_id, run_id)), works=work)
 
 
 @_command("memlite serve --idle 600")
@@ -876,69 +883,69 @@ def mcp(
     help="Seconds after which a model that nobody has used is freed.",
 )
 @click.option("--stop", is_flag=True, help="End the server of the file.")
-@_db_option
+@db_option
 def serve(idle_seconds: float, stop: bool, own_db: Path | None) -> None:
     """Keep the file and its models warm for other commands, and extract what is queued, until it is stopped."""
     from memlite.serve import Server, stop_server
 
     if stop:
-        process = stop_server(_path(own_db))
+        process = stop_server(path_of(own_db))
         click.echo(f"process {process} has ended", err=True)
         return
-    Server(_existing(own_db), main.main, idle_seconds, functools.partial(print, file=sys.stderr, flush=True)).run()
+    Server(existing(own_db), main.main, idle_seconds, functools.partial(print, file=sys.stderr, flush=True)).run()
 
 
 @_command("memlite reembed")
 @click.option("--rollback", is_flag=True, help="Go back to the vectors before the last one, or give up one not done.")
-@_output_options
-@_db_option
+@output_options
+@db_option
 def reembed(rollback: bool, as_json: bool, nl: bool, own_db: Path | None) -> None:
     """Make all vectors anew with the embedder that is installed now; the old ones answer until it is done."""
-    with _memory(own_db, extractor=False) as memory:
+    with opened(own_db, extractor=False) as memory:
         if rollback:
             name = memory.rollback_reembed()
-            _print(
+            print_(
                 {"embedder": name}, [{"embedder": name}], lambda: [f"the vectors of {name} answer again"], as_json, nl
             )
             return
         tell = progress()
         count = memory.reembed(lambda made: tell(f"{made} vectors") if tell else None)
-    _print({"vectors": count}, [{"vectors": count}], lambda: [f"{output.counted(count, 'vector')} made"], as_json, nl)
+    print_({"vectors": count}, [{"vectors": count}], lambda: [f"{output.counted(count, 'vector')} made"], as_json, nl)
 
 
 @_command("memlite reextract")
 @click.option("--limit", type=click.IntRange(min=1), help="Batches to extract now; the next call goes on.")
 @click.option("--min-confidence", type=click.FloatRange(0, 1), default=0.0, help="Skip facts below this confidence.")
-@_output_options
-@_db_option
+@output_options
+@db_option
 def reextract(limit: int | None, min_confidence: float, as_json: bool, nl: bool, own_db: Path | None) -> None:
     """Learn again from messages that another model or prompt has learnt from; what is there counts until it is done."""
-    with _memory(own_db, min_confidence=min_confidence) as memory:
+    with opened(own_db, min_confidence=min_confidence) as memory:
         result = memory.reextract(limit, progress=progress())
-    _print(result, [result], lambda: output.reextracted_lines(result), as_json, nl)
-    _notes(result.notes)
+    print_(result, [result], lambda: output.reextracted_lines(result), as_json, nl)
+    tell_notes(result.notes)
     if result.failures:
         raise SystemExit(1)
 
 
 @_command("memlite stats")
-@_scope_options
-@_output_options
-@_db_option
+@scope_options
+@output_options
+@db_option
 def stats(
     user_id: str | None, agent_id: str | None, run_id: str | None, as_json: bool, nl: bool, own_db: Path | None
 ) -> None:
     """Count what the file holds, or one scope of it."""
-    asked = _asked_scope({"user_id": user_id, "agent_id": agent_id, "run_id": run_id})
-    with _memory(own_db) as memory:
+    asked = asked_scope({"user_id": user_id, "agent_id": agent_id, "run_id": run_id})
+    with opened(own_db) as memory:
         found = (memory.scope(**asked) if asked else memory).stats()
-    found = replace(found, path=str(_whole_path(own_db)))  # a server may have been given another way to it
-    _notes(found.notes)
-    _print(found, [found], lambda: output.stats_lines(found), as_json, nl)
+    found = replace(found, path=str(whole_path(own_db)))  # a server may have been given another way to it
+    tell_notes(found.notes)
+    print_(found, [found], lambda: output.stats_lines(found), as_json, nl)
 
 
 @main.group(invoke_without_command=True, epilog=example("memlite models"))
-@_output_options
+@output_options
 @click.pass_context
 @answer_errors
 def models(ctx: click.Context, as_json: bool, nl: bool) -> None:
@@ -964,7 +971,7 @@ def models(ctx: click.Context, as_json: bool, nl: bool) -> None:
     ]
     broken = [f"{m.path}: {m.error}" for m in found if m.error]
     adapted = [f"{m.name}: with the adapter {m.adapter}" for m in found if m.adapter]
-    _print(found, found, lambda: [*output.table(rows), *adapted, *broken] if found else [], as_json, nl)
+    print_(found, found, lambda: [*output.table(rows), *adapted, *broken] if found else [], as_json, nl)
     for m in found:
         if m.used and m.note and not (as_json or nl):
             click.echo(m.note, err=True)
@@ -997,8 +1004,8 @@ main.add_command(bench)
 @_command("memlite backup memory-backup.db")
 @click.argument("dest", type=click.Path(path_type=Path))
 @click.option("--replace", is_flag=True, help="Let it take the place of an earlier backup of this file.")
-@_output_options
-@_db_option
+@output_options
+@db_option
 def backup(dest: Path, replace: bool, as_json: bool, nl: bool, own_db: Path | None) -> None:
     """Copy the file to DEST while others go on writing, and check the copy."""
     tell, shown = progress(), -1
@@ -1009,7 +1016,7 @@ def backup(dest: Path, replace: bool, as_json: bool, nl: bool, own_db: Path | No
             shown = 10 * done // of
             tell(f"copied {done / 1e6:.0f} of {of / 1e6:.0f} MB")
 
-    with _memory(own_db, extractor=False, embedder=False) as memory:
+    with opened(own_db, extractor=False, embedder=False) as memory:
         try:
             made = memory.backup(dest, replace=replace, progress=each)
         except KeyboardInterrupt:
@@ -1019,8 +1026,8 @@ def backup(dest: Path, replace: bool, as_json: bool, nl: bool, own_db: Path | No
 
 @_command("memlite check memory-backup.db")
 @click.argument("file", type=click.Path(path_type=Path), required=False)
-@_output_options
-@_db_option
+@output_options
+@db_option
 def check(file: Path | None, as_json: bool, nl: bool, own_db: Path | None) -> None:
     """Look at FILE, a backup or any other memlite file, without changing a byte of it; say what is wrong.
 
@@ -1028,15 +1035,15 @@ def check(file: Path | None, as_json: bool, nl: bool, own_db: Path | None) -> No
     """
     from memlite.check import check as look
 
-    found = look(file or _path(own_db))
+    found = look(file or path_of(own_db))
     _print_check(found, as_json, nl)
     if not found.ok:
         raise SystemExit(1)
 
 
 def _print_check(found: FileCheck, as_json: bool, nl: bool) -> None:
-    _notes(found.notes)
-    _print(found, [found], lambda: output.check_lines(found), as_json, nl)
+    tell_notes(found.notes)
+    print_(found, [found], lambda: output.check_lines(found), as_json, nl)
     if found.faults and not as_json and not nl:
         click.echo("`memlite doctor --repair` makes anew what can be; `memlite doctor` tells more", err=True)
 
@@ -1053,13 +1060,13 @@ def _print_check(found: FileCheck, as_json: bool, nl: bool) -> None:
     help="Make anew what is out of step with facts and messages: words, vectors, flags. Of a damaged file, save what "
     "can be read into a new one beside it.",
 )
-@_output_options
-@_db_option
+@output_options
+@db_option
 def doctor(compact: bool, repair: bool, as_json: bool, nl: bool, own_db: Path | None) -> None:
     """Check SQLite, the extension, the models, the file and the queue."""
     from memlite.doctor import examine, repaired
 
-    path = _path(own_db)
+    path = path_of(own_db)
     findings = []
     if repair and path.exists():
         try:
@@ -1069,10 +1076,10 @@ def doctor(compact: bool, repair: bool, as_json: bool, nl: bool, own_db: Path | 
                 "interrupted. What was mended stays so; `memlite doctor --repair` does the rest."
             ) from None
     if compact and path.exists():
-        with _memory(path, extractor=False, embedder=False) as memory:
+        with opened(path, extractor=False, embedder=False) as memory:
             memory.compact()
     findings += examine(path)
     rows = [("ok" if f.ok else "BAD", f.name, f.detail) for f in findings]
-    _print(findings, findings, lambda: output.table(rows), as_json, nl)
+    print_(findings, findings, lambda: output.table(rows), as_json, nl)
     if not all(f.ok for f in findings):
         raise SystemExit(1)

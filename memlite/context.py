@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from memlite.prompt import one_line
 from memlite.records import Fact, Hit, Message
+from memlite.sentences import ENDS
 from memlite.words import STOP_WORDS, beside, fold
 
 MOST_HITS = 50  # more would not fit into a prompt
@@ -44,7 +45,6 @@ _COSTS: dict[str, tuple[str, float]] = {
 _PIECES = "|".join(f"(?P<{kind}>{pattern})" for kind, (pattern, _) in _COSTS.items())
 _WORD = re.compile(r"[^\W\d_]+")
 _STEM = 5  # letters by which two forms of a word are one
-_SENTENCE_END = r"[.!?。！？…]['\")\]]*\s+|[。！？]"
 # Stop words that are no words of other languages in Latin letters.
 _ENGLISH = {word for word in STOP_WORDS if len(word) > 2} - {"all", "her", "once", "over", "per", "was"}
 _ENGLISH |= {"it", "my", "to"}
@@ -155,7 +155,7 @@ def line(record: Fact | Message, *about: str, before: Sequence[Fact] = (), most:
     before: past facts, the last one first. most: characters of the text that are shown.
     """
     said = one_line(_said(record) if isinstance(record, Message) else record.text)
-    said = said if most is None or len(said) <= most else said[:most] + "…"
+    said = said if most is None or len(said) <= most else said[:most] + CUT
     return f"- {said} ({', '.join((_day(record), *about))}{_before(before[0]) if before else ''})"
 
 
@@ -199,7 +199,7 @@ def excerpt(text: str, query: str, most: int) -> str:
     stems |= {piece for piece in beside(query).casefold().split() if len(piece) == 2}
     places = sorted((found.start(), stem) for stem in stems if stem for found in re.finditer(re.escape(stem), read))
     places = places[:_MOST_STARTS]
-    sentences = [0, *(found.end() for found in re.finditer(_SENTENCE_END, text[:_MOST_READ]))]
+    sentences = [0, *(found.end() for found in re.finditer(ENDS, text[:_MOST_READ]))]
     near = [sentences[bisect.bisect(sentences, at) - 1] for at, _ in places]
     words = [text.rfind(" ", 0, max(0, at - most // 3)) + 1 for at, _ in places]
 

@@ -12,8 +12,7 @@ from dataclasses import replace
 from memlite import ground
 from memlite.errors import ModelError
 from memlite.records import ExtractionRequest, ResolvedDate, Turn
-
-_SENTENCE_END = r"[.!?。！？…]['\")\]]*\s+|\n+|[。！？]"
+from memlite.sentences import ENDS
 
 
 def split(
@@ -53,7 +52,7 @@ def by_topic(turn: Turn, most: int) -> list[Turn]:
     than a quarter of what was cut.
     """
     text = turn.text
-    ends = [0, *(found.end() for found in re.finditer(_SENTENCE_END, text)), len(text)]
+    ends = [0, *(found.end() for found in re.finditer(ENDS, text)), len(text)]
     words = [set(ground.content_words(text[start:end])) for start, end in itertools.pairwise(ends)]
     cuts = [at for at in range(1, len(words)) if len(text) <= 4 * ends[at] <= 3 * len(text)]
     if len(text) <= most or not cuts:
@@ -111,7 +110,7 @@ def _halves(turn: Turn, room: int, without: int) -> list[Turn]:
             f"the prompt takes {without} tokens without any message and {room} fit: give the extractor a larger n_ctx"
         )
     middle = len(text) // 2
-    ends = [found.end() for found in re.finditer(_SENTENCE_END, text)]
+    ends = [found.end() for found in re.finditer(ENDS, text)]
     words = [found.end() for found in re.finditer(r"\s+", text)]
     for borders in (ends, words):
         near = [border for border in borders if len(text) // 4 <= border <= len(text) - len(text) // 4]

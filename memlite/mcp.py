@@ -535,7 +535,7 @@ class _Server(MCPServer[Any]):
                 return _refused(f"{name} has no argument {', '.join(unknown)}; it takes {', '.join(known)}.")
         try:
             result = await super().call_tool(name, given, context)
-        except Exception as error:
+        except Exception as error:  # the SDK wraps whatever a tool raises; what is not ours goes on
             if refusal := _reason(error):
                 return _refused(refusal)
             if isinstance(error, UnexpectedToolError):

@@ -193,8 +193,7 @@ class Memory:
         Raises InvalidInputError before anything is stored.
         """
         scope = self._ids(user_id, agent_id, run_id)
-        if extract not in _EXTRACT:
-            raise InvalidInputError(f"extract is {excerpt(extract)}, expected one of {', '.join(_EXTRACT)}.")
+        _check_extract(extract)
         observed = self._instant(observed_at, "observed_at") or (instants.now(), arguments.local_offset(self._zone))
         new = conversation.read(messages, observed, self._zone)
         expires = self._instant(expires_at, "expires_at")
@@ -340,8 +339,7 @@ class Memory:
         that was stopped goes on where it was when it is started again.
         Raises InvalidInputError for what is of no such source, FileError where it cannot be read.
         """
-        if extract not in _EXTRACT:
-            raise InvalidInputError(f"extract is {extract!r}, expected one of {', '.join(_EXTRACT)}.")
+        _check_extract(extract)
         from memlite import imports  # here, for few processes import anything
 
         given = any(each is not None for each in (user_id, agent_id, run_id))
@@ -1473,6 +1471,11 @@ class Memory:
         if waiting and self._extractor is None:
             notes.append(self._extraction_off)
         return tuple(notes)
+
+
+def _check_extract(extract: object) -> None:
+    if extract not in _EXTRACT:
+        raise InvalidInputError(f"extract is {excerpt(extract)}, expected one of {', '.join(_EXTRACT)}.")
 
 
 def _ends(query: str) -> str:

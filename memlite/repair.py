@@ -9,14 +9,13 @@ written here: where nothing tells what a row was, its fault is only told.
 from __future__ import annotations
 
 import functools
-import shlex
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
 import apsw
 
-from memlite import schema, vector_faults, vectors
+from memlite import schema, tokens, vector_faults, vectors
 from memlite.db import Database, damage, damaged, rebuild_words
 from memlite.records import Fault
 from memlite.virtual import discard
@@ -238,17 +237,16 @@ def _words_read(db: apsw.Connection, table: str) -> int:
 
 
 def _words_said(db: apsw.Connection, table: str) -> int:
-    name, *settings = shlex.split(schema.TOKENIZER.replace("''", "'"))
-    tokenizer = db.fts5_tokenizer(name, settings)
+    tokenize = tokens.tokenizer(db)
     columns = ("text", "words", "scope")
     total = 0
     for id_, *texts in db.execute(f"SELECT id, {', '.join(columns)} FROM {table.removesuffix('_words')}_text"):
         total += hash((id_,))
         for column, text in zip(columns, texts, strict=True):
-            tokens = tokenizer(
+            said = tokenize(
                 text.encode(), apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False, include_colocated=False
             )
-            total += sum(hash((id_, column, at, str(token).encode()[:_LONGEST])) for at, token in enumerate(tokens))
+            total += sum(hash((id_, column, at, str(token).encode()[:_LONGEST])) for at, token in enumerate(said))
     return total
 
 

@@ -224,9 +224,12 @@ def candidates(
     query, the fact scores 1 as well. Not where it says something else (`rank.stands`).
     """
     hashes: dict[vectors.Kind, dict[int, str]] = {"fact": {}, "message": {}}
-    terms: dict[vectors.Kind, rank.Terms] = {lane.kind: _terms(db, asked, lane) for lane in (FACTS, MESSAGES)}
+    terms: dict[vectors.Kind, rank.Terms] = {"message": _terms(db, asked, MESSAGES)}
     same = _same(db, asked, MESSAGES)
-    found = _facts(db, asked, terms["fact"], named, same, pool, hashes["fact"]) if "facts" in include else {}
+    found: dict[int, rank.Signals] = {}
+    if "facts" in include:
+        terms["fact"] = _terms(db, asked, FACTS)
+        found = _facts(db, asked, terms["fact"], named, same, pool, hashes["fact"])
     within = f"{asked.reach.sql} AND m.archived_at IS NULL"
     cited = messages.of_facts(db, json.dumps(list(found)), within, asked.reach.bindings)
     told = _messages(db, asked, terms["message"], cited, same, pool, hashes["message"], nominate="messages" in include)
@@ -285,12 +288,13 @@ def _facts(
         for id_ in _by_entity(db, asked, entity.id, pool):
             signals = found.setdefault(id_, rank.Signals())
             signals.entity = min(1.0, signals.entity + rank.entity_weight(entity.facts, in_part=entity.in_part))
-    for id_ in by_day(db, asked, FACTS, pool):
+    for id_ in _by_day(db, asked, FACTS, pool):
         found.setdefault(id_, rank.Signals())
     if asked.past:
         listed = json.dumps(list(found))
-        others = {new for _, new, _ in facts.followers(db, listed)}
-        if not asked.current_first:
+        if asked.current_first:
+            others = {new for _, new, _ in facts.followers(db, listed)}
+        else:
             others = {old for each in facts.replaced_by(db, listed).values() for old in each}
         found |= {id_: rank.Signals() for id_ in shown(db, asked, FACTS, others - set(found))}
     _match(db, asked, FACTS, terms, found, near, hashes)
@@ -328,7 +332,7 @@ def _messages(
     ids = set(shown(db, asked, MESSAGES, sources))
     near: dict[int, float] = by_vector(db, asked, MESSAGES, pool) if nominate else {}
     if nominate:
-        ids |= {*same, *near, *_by_words(db, asked, MESSAGES, terms, pool), *by_day(db, asked, MESSAGES, pool)}
+        ids |= {*same, *near, *_by_words(db, asked, MESSAGES, terms, pool), *_by_day(db, asked, MESSAGES, pool)}
     found = {id_: rank.Signals() for id_ in ids}
     _match(db, asked, MESSAGES, terms, found, near, hashes)
     best = sorted(found, key=lambda id_: (-rank.match(found[id_]), id_))
@@ -530,7 +534,7 @@ def _by_words(db: apsw.Connection, asked: Asked, lane: Lane, terms: rank.Terms, 
     return [id_ for (id_,) in rows]
 
 
-def by_day(db: apsw.Connection, asked: Asked, lane: Lane, pool: int) -> list[int]:
+def _by_day(db: apsw.Connection, asked: Asked, lane: Lane, pool: int) -> list[int]:
     """What was said, or what happened, in a period that the query names: of each the first ones."""
     alias = lane.alias
     first_day = (HAPPENED_ON if lane is FACTS else SAID_ON).format(alias)

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 LONGEST = 400  # characters of a sentence that can be a fact
 _LEAST_QUOTE = 12  # characters of a sentence whose repetition is no accident
 
+# Where a sentence may end, without regard to what follows: for cutting a text, not for quoting from it.
+ENDS = r"[.!?。！？…]['\")\]]*\s+|\n+|[。！？]"
 _END = re.compile(r"(?<=[.!?…])[\"”’)]*\s+(?=[A-ZÀ-Þ\u0400-\u042f0-9\"“‘(])|(?<=[。！？])|\n+")
 _ABBREVIATION = re.compile(
     r"(?:^|[\s(])(?:[A-ZÀ-Þ]|Dr|Mrs?|Ms|St|Jr|Sr|No|Nr|Prof|vs|ca|e\.g|i\.e)\.$"

@@ -17,7 +17,7 @@ def holding(db: apsw.Connection, kind: str, terms: Sequence[str], ids: Collectio
 
     From their texts: a row that is looked up in the index costs as much as the term has rows.
     """
-    tokenize = db.fts5_tokenizer(*_tokenizer())
+    tokenize = tokenizer(db)
 
     def line(text: str) -> str:
         read = tokenize(text.encode("utf-8", "replace"), apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False)
@@ -33,7 +33,7 @@ def holding(db: apsw.Connection, kind: str, terms: Sequence[str], ids: Collectio
         yield id_, sum(1 << at for at, each in enumerate(wanted) if len(each) > 1 and any(each in c for c in columns))
 
 
-def _tokenizer() -> tuple[str, list[str]]:
-    """The name and the options of the indexes' tokenizer."""
+def tokenizer(db: apsw.Connection) -> apsw.FTS5Tokenizer:
+    """The tokenizer of the indexes."""
     name, *options = shlex.split(TOKENIZER.replace("''", "'"))
-    return name, options
+    return db.fts5_tokenizer(name, options)

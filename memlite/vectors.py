@@ -15,7 +15,7 @@ from typing import Literal
 import apsw
 
 from memlite import codes
-from memlite.schema import coarse, quantised
+from memlite.quantisation import coarse, quantised
 from memlite.scopes import Reach
 
 # The cosines that the default embedder gives the texts of embed.PAIRS (see embed.calibration); another embedder's are

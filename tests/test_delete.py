@@ -25,10 +25,10 @@ from memlite import (
     NotFoundError,
     history,
     messages,
-    schema,
     vectors,
 )
 from memlite.embed import normalise, pack
+from memlite.quantisation import quantised
 
 # Its beginning is shared with no other word here: the index stores a word without what it shares with the one before.
 CANARY = "Xyzzyquorvandrak"
@@ -84,7 +84,7 @@ def places_with_the_canary(memory: Memory) -> list[str]:
 
 
 def vector_bytes(text: str) -> bytes:
-    return schema.quantised(pack(normalise(Distinct().embed([text])[0])))
+    return quantised(pack(normalise(Distinct().embed([text])[0])))
 
 
 def places_with_the_vector(memory: Memory, text: str) -> list[str]:

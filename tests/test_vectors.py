@@ -14,7 +14,8 @@ from typing import Any
 import apsw
 import pytest
 
-from memlite import Memory, codes, embed, schema, scopes, vectors, virtual
+from memlite import Memory, codes, embed, scopes, vectors, virtual
+from memlite.quantisation import quantised
 from memlite.records import Scope
 from tests.conftest import as_version_3
 
@@ -81,11 +82,11 @@ def exact(texts: Sequence[str], text: str, k: int = 10) -> list[str]:
 
 def test_a_stored_vector_of_any_scale_is_quantised_alike_and_again_the_same() -> None:
     vector = embed.pack([0.3, -0.1, 0.0, 0.02])
-    stored = schema.quantised(vector)
+    stored = quantised(vector)
     assert struct.unpack("8b", stored) == (127, -42, 0, 8, 0, 0, 0, 0)
-    assert schema.quantised(embed.pack([30, -10, 0, 2])) == stored
-    assert schema.quantised(vectors.Form(1, 4, False).packed(stored)) == stored
-    assert schema.quantised(embed.pack([0.0] * 3)) == bytes(8)
+    assert quantised(embed.pack([30, -10, 0, 2])) == stored
+    assert quantised(vectors.Form(1, 4, False).packed(stored)) == stored
+    assert quantised(embed.pack([0.0] * 3)) == bytes(8)
 
 
 @pytest.mark.parametrize("number", [vectors._FEW, MANY], ids=["few", "many"])

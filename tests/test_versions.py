@@ -8,8 +8,9 @@ from pathlib import Path
 import apsw
 import pytest
 
-from memlite import ExtractedFact, Extraction, ExtractionRequest, Memory, schema
+from memlite import Memory, schema
 from memlite.schema import run as run_script
+from tests.conftest import Echo, script
 
 KEPT = Path(__file__).parent / "versions"
 VERSIONS = range(1, schema.VERSION + 1)
@@ -22,14 +23,7 @@ CURRENT = {
 }
 
 
-class Vowels:
-    """The embedder of these files."""
-
-    name = "vowels"
-    dimension = 5
-
-    def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        return [[1.0 + text.lower().count(vowel) for vowel in "aeiou"] for text in texts]
+Vowels = script("keep_version").Vowels  # the embedder of these files
 
 
 def unpack(version: int, path: Path) -> None:
@@ -116,15 +110,6 @@ def test_the_past_of_an_older_file_is_there(old: Path) -> None:
 
 
 def test_an_older_file_goes_on(old: Path) -> None:
-    class Echo:
-        name = "echo"
-        prompt_version = "1"
-
-        def extract(self, request: ExtractionRequest) -> Extraction:
-            return Extraction(
-                tuple(ExtractedFact(turn.text, turn.speaker, (turn.number,)) for turn in request.messages)
-            )
-
     with Memory(old, embedder=Vowels(), extractor=Echo()) as memory:
         assert (memory.work().facts, memory.stats().queued) == (1, ())
         assert (

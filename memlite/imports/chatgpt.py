@@ -10,8 +10,8 @@ from typing import Any
 
 from memlite.errors import InvalidInputError
 from memlite.imports.files import Text
-from memlite.imports.items import Conversation, Item, Line, undated, when
-from memlite.imports.trees import branch, last_leaf
+from memlite.imports.items import Conversation, Item, Line, dated, undated, when
+from memlite.imports.trees import abandoned, branch, conversations, last_leaf, titled
 from memlite.records import LeftOut
 
 _THOUGHTS = ("thoughts", "reasoning_recap")  # what the model told nobody
@@ -23,11 +23,7 @@ _REFERENCE = re.compile("^(?:\ue200.*\ue201|【.*】)$", re.DOTALL)
 
 def read(text: Text, zone: tzinfo | None) -> Iterator[Item]:
     """Its conversations, each along the branch that was looked at last."""
-    for found in text.values("conversation"):
-        if isinstance(found, LeftOut):
-            yield found
-        else:
-            yield from _conversation(*found, zone)
+    return conversations(text, lambda place, value: _conversation(place, value, zone))
 
 
 def is_conversation(value: Any) -> bool:
@@ -39,8 +35,7 @@ def _conversation(place: str, value: Any, zone: tzinfo | None) -> Iterator[Item]
     if not isinstance(value, Mapping):
         yield LeftOut(place, f"it is a {type(value).__name__}, expected a conversation with a mapping")
         return
-    title = value["title"] if isinstance(value.get("title"), str) else ""
-    place = f"{place} ({title})" if title else place
+    title, place = titled(place, value, "title")
     id_ = value.get("conversation_id") or value.get("id")
     if not is_conversation(value):
         yield LeftOut(place, "it has no mapping: its messages are not in the export")
@@ -56,13 +51,9 @@ def _conversation(place: str, value: Any, zone: tzinfo | None) -> Iterator[Item]
     leaf = current if isinstance(current, str) and current in nodes else last_leaf(parents)
     way = branch(parents, leaf) if leaf is not None else []
     left = [key for key, node in nodes.items() if key not in set(way) and _has_text(node.get("message"))]
-    if left:
-        yield LeftOut(place, "messages on a branch that was left: edited, or answered again", len(left))
-    try:
-        at = when(value.get("create_time"), zone)
-    except InvalidInputError:
-        at = None
-        yield undated(place, value["create_time"])
+    yield from abandoned(place, len(left))
+    at, problems = dated(place, value.get("create_time"), zone)
+    yield from problems
     reasons: Counter[str] = Counter()
     lines = []
     for key in way:

@@ -8,10 +8,9 @@ from collections.abc import Iterator, Mapping
 from datetime import tzinfo
 from typing import Any
 
-from memlite.errors import InvalidInputError
 from memlite.imports.files import Text
-from memlite.imports.items import Conversation, Item, Line, lines, undated, when
-from memlite.imports.trees import branch, last_leaf
+from memlite.imports.items import Conversation, Item, Line, dated, lines
+from memlite.imports.trees import abandoned, branch, conversations, last_leaf, titled
 from memlite.records import LeftOut
 
 _ROLES = {"human": "user", "assistant": "assistant"}
@@ -20,11 +19,7 @@ _THOUGHTS = ("thinking", "redacted_thinking", "token_budget", "flag")
 
 def read(text: Text, zone: tzinfo | None) -> Iterator[Item]:
     """Its conversations, each along its last branch."""
-    for found in text.values("conversation"):
-        if isinstance(found, LeftOut):
-            yield found
-        else:
-            yield from _conversation(*found, zone)
+    return conversations(text, lambda place, value: _conversation(place, value, zone))
 
 
 def is_conversation(value: Any) -> bool:
@@ -33,8 +28,7 @@ def is_conversation(value: Any) -> bool:
 
 
 def _conversation(place: str, value: Any, zone: tzinfo | None) -> Iterator[Item]:
-    title = value["name"] if isinstance(value, Mapping) and isinstance(value.get("name"), str) else ""
-    place = f"{place} ({title})" if title else place
+    title, place = titled(place, value, "name")
     if not is_conversation(value):
         yield LeftOut(place, f"it is a {type(value).__name__} without chat_messages")
         return
@@ -52,13 +46,9 @@ def _conversation(place: str, value: Any, zone: tzinfo | None) -> Iterator[Item]
         else:
             turns[uuid] = said
     way = _way(turns, value.get("current_leaf_message_uuid"))
-    if left := len(turns) - len(way):
-        yield LeftOut(place, "messages on a branch that was left: edited, or answered again", left)
-    try:
-        at = when(value.get("created_at"), zone)
-    except InvalidInputError:
-        at = None
-        yield undated(place, value["created_at"])
+    yield from abandoned(place, len(turns) - len(way))
+    at, problems = dated(place, value.get("created_at"), zone)
+    yield from problems
     reasons: Counter[str] = Counter()
     said_here: list[Line] = []
     for uuid in way:
@@ -67,11 +57,8 @@ def _conversation(place: str, value: Any, zone: tzinfo | None) -> Iterator[Item]
         if role is None:
             yield LeftOut(where, f"its sender is {turns[uuid].get('sender')!r}, expected human or assistant")
             continue
-        try:
-            said_at = when(turns[uuid].get("created_at"), zone)
-        except InvalidInputError:
-            said_at = None
-            yield undated(where, turns[uuid]["created_at"])
+        said_at, problems = dated(where, turns[uuid].get("created_at"), zone)
+        yield from problems
         parts = list(_parts(role, turns[uuid], reasons))
         if not parts:
             reasons["messages without a text"] += 1

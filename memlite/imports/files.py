@@ -57,7 +57,7 @@ class Text:
                 yield decoder.decode(block)
                 block = self.stream.read(_CHUNK)
             yield decoder.decode(b"", final=True)
-        except (OSError, EOFError, zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:
+        except (OSError, EOFError, zipfile.BadZipFile, RuntimeError) as error:  # the last: encrypted, say
             raise FileError(f"{self.name} cannot be read on from byte {self.at}: {error}. Fetch it again.") from error
 
     def lines(self) -> Iterator[tuple[int, str] | LeftOut]:
@@ -201,7 +201,7 @@ def opened(path: Path, member: str | None = None) -> Iterator[Text]:
         with zipfile.ZipFile(path) as archive, archive.open(member) as packed:
             assert isinstance(packed, zipfile.ZipExtFile)
             yield Text(f"{path.name}/{member}", packed, archive.getinfo(member).file_size, modified)
-    except (OSError, zipfile.BadZipFile, RuntimeError, NotImplementedError) as error:
+    except (OSError, zipfile.BadZipFile, RuntimeError) as error:  # the last: encrypted, say
         reason = getattr(error, "strerror", None) or error
         raise FileError(f"cannot read {path}: {reason}.") from error
 

@@ -60,6 +60,14 @@ def undated(place: str, value: object) -> LeftOut:
     return LeftOut(place, f"its time {value!r:.60} cannot be read: that of the message before it is taken")
 
 
+def dated(place: str, value: object, zone: tzinfo | None) -> tuple[datetime | None, list[LeftOut]]:
+    """A time as `when` reads it, or None and what is told where it cannot be read."""
+    try:
+        return when(value, zone), []
+    except InvalidInputError:
+        return None, [undated(place, value)]
+
+
 def when(value: object, zone: tzinfo | None) -> datetime | None:
     """A time as exports write it: seconds or milliseconds since 1970, or ISO 8601; None for none.
 

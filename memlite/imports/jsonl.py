@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime, tzinfo
+from datetime import tzinfo
 from pathlib import PurePath
 from typing import Any
 
-from memlite.errors import InvalidInputError
 from memlite.imports.files import Text
-from memlite.imports.items import Conversation, Identifiers, Item, Line, undated, when
+from memlite.imports.items import Conversation, Identifiers, Item, Line, dated
 from memlite.records import LeftOut
 
 IDS = ("id", "message_id", "uuid")
@@ -91,11 +90,8 @@ class _Reader:
             yield from self._piece(title)
             self._conversation = conversation
         given = next((value[key] for key in TIMES if value.get(key) not in (None, "")), None)
-        at: datetime | None = None
-        try:
-            at = when(given, self._zone)
-        except InvalidInputError:
-            yield undated(place, given)
+        at, problems = dated(place, given, self._zone)
+        yield from problems
         role, content = value.get("role"), value.get("content")
         id_ = _first(value, IDS) or self._identifiers.of(
             conversation, str(role), json.dumps(content, sort_keys=True, default=str), str(given or "")

@@ -7,20 +7,15 @@ from collections.abc import Iterator, Mapping
 from datetime import tzinfo
 from typing import Any
 
-from memlite.errors import InvalidInputError
 from memlite.imports.files import Text
-from memlite.imports.items import Conversation, Item, Line, lines, undated, when
-from memlite.imports.trees import branch, last_leaf
+from memlite.imports.items import Conversation, Item, Line, dated, lines
+from memlite.imports.trees import abandoned, branch, conversations, last_leaf, titled
 from memlite.records import LeftOut
 
 
 def read(text: Text, zone: tzinfo | None) -> Iterator[Item]:
     """Its conversation, or its conversations where several stand in a list, each along its last branch."""
-    for found in text.values("conversation"):
-        if isinstance(found, LeftOut):
-            yield found
-        else:
-            yield from _conversation(*found, zone)
+    return conversations(text, lambda place, value: _conversation(place, value, zone))
 
 
 def is_conversation(value: Any) -> bool:
@@ -29,8 +24,7 @@ def is_conversation(value: Any) -> bool:
 
 
 def _conversation(place: str, value: Any, zone: tzinfo | None) -> Iterator[Item]:
-    title = value["title"] if isinstance(value, Mapping) and isinstance(value.get("title"), str) else ""
-    place = f"{place} ({title})" if title else place
+    title, place = titled(place, value, "title")
     if not is_conversation(value):
         yield LeftOut(place, f"it is a {type(value).__name__} without conversationId and messages")
         return
@@ -55,17 +49,13 @@ def _conversation(place: str, value: Any, zone: tzinfo | None) -> Iterator[Item]
     linked = any(parent in turns for parent in parents.values())
     leaf = last_leaf(parents)
     way = branch(parents, leaf) if linked and leaf is not None else list(turns)
-    if left := len(turns) - len(way):
-        yield LeftOut(place, "messages on a branch that was left: edited, or answered again", left)
+    yield from abandoned(place, len(turns) - len(way))
     said_here: list[Line] = []
     empty = thoughts = 0
     for message_id in way:
         said, where = turns[message_id], f"{place}, message {message_id}"
-        try:
-            at = when(said.get("createdAt"), zone)
-        except InvalidInputError:
-            at = None
-            yield undated(where, said["createdAt"])
+        at, problems = dated(where, said.get("createdAt"), zone)
+        yield from problems
         if said.get("error") is True:
             yield LeftOut(where, "it tells of an error")
             continue

@@ -21,7 +21,7 @@ import apsw
 from memlite import filters
 from memlite.db import contents
 from memlite.errors import FileError, InvalidInputError
-from memlite.imports.items import Item, Statement, undated, when
+from memlite.imports.items import Item, Statement, dated, undated, when
 from memlite.records import LeftOut
 
 _SQLITE = b"SQLite format 3\x00"
@@ -140,11 +140,10 @@ def _memory(
     created, updated = payload.get("created_at"), payload.get("updated_at")
     fact: dict[str, Any] = {"text": text, "observed_at": None}
     for key, given in (("observed_at", updated or created), ("expires_at", payload.get("expiration_date"))):
-        try:
-            if (at := when(given, zone)) is not None:
-                fact[key] = at
-        except InvalidInputError:
-            yield undated(place, given)
+        at, problems = dated(place, given, zone)
+        yield from problems
+        if at is not None:
+            fact[key] = at
     by = payload.get("actor_id") or payload.get("attributed_to") or payload.get("role")
     if isinstance(by, str) and by.strip():
         fact["by"] = by

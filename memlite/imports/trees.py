@@ -2,7 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from memlite.imports.files import Text
+from memlite.imports.items import Item
+from memlite.records import LeftOut
+
+
+def conversations(text: Text, read: Callable[[str, Any], Iterator[Item]]) -> Iterator[Item]:
+    """What is read of each conversation of a text, by its place and its value, and what of the text is malformed."""
+    for found in text.values("conversation"):
+        if isinstance(found, LeftOut):
+            yield found
+        else:
+            yield from read(*found)
+
+
+def titled(place: str, value: Any, key: str) -> tuple[str, str]:
+    """A conversation's title, "" if it has none, and its place with that."""
+    title = value[key] if isinstance(value, Mapping) and isinstance(value.get(key), str) else ""
+    return title, f"{place} ({title})" if title else place
+
+
+def abandoned(place: str, count: int) -> Iterator[LeftOut]:
+    """So many messages beside the branch that is taken."""
+    if count:
+        yield LeftOut(place, "messages on a branch that was left: edited, or answered again", count)
 
 
 def branch(parents: Mapping[str, str | None], leaf: str) -> list[str]:
