@@ -157,17 +157,17 @@ class Compact:
 
     def _named(self, chat: ChatModel, prompt: list[int], read: Extraction) -> Extraction:
         """The answer with the names that a fact has and does not list as entities, each with its likeliest type."""
-        facts, evaluated = [], read.evaluated_tokens
+        facts, evaluated, decoded = [], read.evaluated_tokens, read.answer_tokens
         for fact in read.facts:
             for name in compact.unnamed(fact):
                 beginning, types = compact.naming(fact, name)
                 budget = 1 + chat.count("organisation")
                 kind = chat.answer([*prompt, *chat.plain(beginning)], types, budget, self.greedy_first)
-                evaluated += kind.evaluated
+                evaluated, decoded = evaluated + kind.evaluated, decoded + kind.decoded
                 if kind.text in SURE_TYPES and kind.probabilities[0] >= SURE_OF_TYPE:
                     fact = replace(fact, entities=(*fact.entities, NamedEntity(name, kind.text))[:MOST_ENTITIES])
             facts.append(fact)
-        return replace(read, facts=tuple(facts), evaluated_tokens=evaluated)
+        return replace(read, facts=tuple(facts), evaluated_tokens=evaluated, answer_tokens=decoded)
 
 
 def _recent(window: Sequence[Turn], before: int) -> tuple[Turn, ...]:
@@ -230,7 +230,7 @@ def _sure(answer: Answer) -> Sure:
 
 def _counted(read: Extraction, answer: Answer, prompt: Sequence[int]) -> Extraction:
     """What was read of an answer, with its cost."""
-    return replace(read, prompt_tokens=len(prompt), evaluated_tokens=answer.evaluated, answer_tokens=len(answer.pieces))
+    return replace(read, prompt_tokens=len(prompt), evaluated_tokens=answer.evaluated, answer_tokens=answer.decoded)
 
 
 def one_type(extraction: Extraction) -> Extraction:

@@ -31,21 +31,24 @@ class Rival:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the model wrote: each token with its bytes and its probability, and how many tokens were evaluated for it.
+    """What the model wrote: each token with its bytes and its probability.
 
-    rivals: of each token, where it was to be looked for (see `ChatModel.answer`). end: the bytes up to which it counts.
+    evaluated: tokens of the prompt that the cache did not hold. decoded: tokens written, also of what was tried and not
+    taken. end: the bytes up to which it counts. rivals: of each token, where it was to be looked for (see
+    `ChatModel.answer`).
     """
 
     pieces: tuple[bytes, ...]
     probabilities: tuple[float, ...]
-    evaluated: int
+    evaluated: int = 0
+    decoded: int = 0
     end: int | None = None
     tokens: tuple[int, ...] = ()
     rivals: tuple[Rival | None, ...] = ()
 
     def until(self, at: int) -> Answer:
         """The first `at` tokens of it."""
-        return Answer(self.pieces[:at], self.probabilities[:at], 0, None, self.tokens[:at], self.rivals[:at])
+        return Answer(self.pieces[:at], self.probabilities[:at], tokens=self.tokens[:at], rivals=self.rivals[:at])
 
     @property
     def text(self) -> str:
@@ -250,7 +253,7 @@ class ChatModel:
         sampler = api.llama_sampler_init_grammar(self.vocab, rules.encode(), b"root")
         if not sampler:
             raise ModelError("llama.cpp refused the grammar of the answer")
-        begun = begun or Answer((), (), 0)
+        begun = begun or Answer((), ())
         pieces, probabilities = list(begun.pieces), list(begun.probabilities)
         written, rivals = list(begun.tokens), list(begun.rivals)
         preferred = self._tokens(rather[0])[0] if rather else None
@@ -258,7 +261,7 @@ class ChatModel:
         try:
             for done in written:
                 api.llama_sampler_accept(sampler, done)
-            evaluated = self._evaluate([*prompt, *written])
+            evaluated = max(0, self._evaluate([*prompt, *written]) - len(written))
             while len(pieces) < budget:
                 scores = self._scores()
                 token = self._likeliest(sampler, scores, greedy_first)
@@ -279,10 +282,11 @@ class ChatModel:
                 if not finite and _ENDS.search(pieces[-1]) and (again := _repeats(b"".join(pieces))):
                     end = again
                     break
-                evaluated += self._evaluate([*prompt, *written])
+                self._evaluate([*prompt, *written])
         finally:
             api.llama_sampler_free(sampler)
-        return Answer(tuple(pieces), tuple(probabilities), evaluated, end, tuple(written), tuple(rivals))
+        decoded = len(pieces) - len(begun.pieces)
+        return Answer(tuple(pieces), tuple(probabilities), evaluated, decoded, end, tuple(written), tuple(rivals))
 
     def otherwise(self, answer: Answer, at: int) -> Answer:
         """The beginning of an answer with the rival of its token `at` in the place of that, which must have one."""
@@ -291,10 +295,8 @@ class ChatModel:
         return Answer(
             (*before.pieces, self.piece(rival.token)),
             (*before.probabilities, rival.probability),
-            0,
-            None,
-            (*before.tokens, rival.token),
-            (*before.rivals, None),
+            tokens=(*before.tokens, rival.token),
+            rivals=(*before.rivals, None),
         )
 
     def _evaluate(self, tokens: list[int]) -> int:

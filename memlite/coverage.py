@@ -38,7 +38,7 @@ def complete(
     wanted: Sequence[str],
 ) -> Answer:
     """The answer, in lines, with such lines instead as have more of the names `wanted`, folded, if they are likely."""
-    begins, evaluated = 0, answer.evaluated
+    begins, evaluated, decoded = 0, answer.evaluated, answer.decoded
     while missing := [name for name in wanted if name not in ground.fold(answer.text)]:
         ends = _end(answer, begins)
         if ends == begins:
@@ -46,18 +46,18 @@ def complete(
         best, most = answer, _likelihood(answer, begins, ends, wanted)
         for at in _least_sure(answer, begins, ends):
             other = chat.answer(prompt, rules, budget, greedy_first, begun=chat.otherwise(answer, at), ends=_closes)
-            evaluated += other.evaluated
+            evaluated, decoded = evaluated + other.evaluated, decoded + other.decoded + 1
             end = _end(other, begins)
             likelihood = _likelihood(other, begins, end, wanted)
             if likelihood > most and any(name in _text(other, begins, end) for name in missing):
                 best, most = other.until(end), likelihood
         if best is not answer:
             answer = chat.answer(prompt, rules, budget, greedy_first, unsure=UNSURE, begun=best)
-            evaluated += answer.evaluated
+            evaluated, decoded = evaluated + answer.evaluated, decoded + answer.decoded
         begins = next(
             (at + 1 for at in range(begins, len(answer.pieces)) if b"\n" in answer.pieces[at]), len(answer.pieces)
         )
-    return replace(answer, evaluated=evaluated)
+    return replace(answer, evaluated=evaluated, decoded=decoded)
 
 
 def _closes(piece: bytes) -> bool:

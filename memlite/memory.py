@@ -1012,12 +1012,17 @@ class Memory:
             found = why.answer(db, asked, id, self._place(db), given)
             return dataclasses.replace(found, notes=(no_vector,) if no_vector else ())
 
-    def _signals(self, query: str, *, user_id: str) -> dict[str, rank.Signals]:
-        """What search knows of every candidate message of a query, by the caller's own id: for fitting the ranking."""
+    def _signals(self, query: str, *, user_id: str) -> tuple[dict[str, rank.Signals], rank.Signals | None]:
+        """For fitting the ranking: what search knows of every candidate message of a query, by the caller's own id, and
+        of the best hit, as the evidence judges it.
+        """
         with self._asked(query, self._ids(user_id, None, None), None) as (db, asked):
-            found = search.ranking(db, asked, ("facts", "messages"), 10).nominated.signals["message"] if asked else {}
+            if asked is None:
+                return {}, None
+            ranking = search.ranking(db, asked, ("facts", "messages"), 10)
+            found = ranking.nominated.signals["message"]
             records = messages.fetch(db, found)
-            return {records[id_].caller_id or records[id_].id: signals for id_, signals in found.items()}
+            return {records[id_].caller_id or records[id_].id: each for id_, each in found.items()}, ranking.best
 
     @contextlib.contextmanager
     def _asked(

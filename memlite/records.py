@@ -412,8 +412,8 @@ class ExtractedFact:
 class Extraction:
     """The extractor's answer: facts (perhaps none), what of it was unusable, and what it cost in tokens.
 
-    evaluated_tokens: of the prompt and the answer together, without what the cache still held. notes: what was asked
-    and could not be heeded.
+    prompt_tokens: of what was asked; evaluated_tokens: those of them that the cache did not hold. answer_tokens: what was
+    decoded, also of answers that were tried and not taken. notes: what was asked and could not be heeded.
     """
 
     facts: tuple[ExtractedFact, ...]

@@ -133,7 +133,10 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """All candidates, best first, and those that are returned, each with the row ids of all that it stands for."""
+    """All candidates, best first, and those that are returned, each with the row ids of all that it stands for.
+
+    best: the signals of the first one, as the evidence judges them.
+    """
 
     named: list[entities.Mentioned]
     pool: int
@@ -141,6 +144,7 @@ class Ranking:
     ranked: list[Ranked]
     chosen: list[Ranked]
     twins: dict[tuple[str, int], list[int]]
+    best: rank.Signals | None
     evidence: float
 
 
@@ -189,12 +193,12 @@ def ranking(db: apsw.Connection, asked: Asked, include: Collection[str], limit: 
             -r.id,
         )
     )
-    evidence = 0.0
+    best, evidence = None, 0.0
     if ranked:  # a time that is named is met or not: that its words stand in no text says nothing
-        undated = rank.without(ranked[0].signals, nominated.terms[ranked[0].kind], asked.dated)
-        evidence = rank.evidence(undated, vectors=asked.vector is not None)
+        best = rank.without(ranked[0].signals, nominated.terms[ranked[0].kind], asked.dated)
+        evidence = rank.evidence(best, vectors=asked.vector is not None)
     chosen, twins = choose(ranked, nominated, limit)
-    return Ranking(named, pool, nominated, ranked, chosen, twins, evidence)
+    return Ranking(named, pool, nominated, ranked, chosen, twins, best, evidence)
 
 
 def _lift(db: apsw.Connection, asked: Asked, found: Mapping[int, rank.Signals]) -> set[int]:

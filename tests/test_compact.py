@@ -218,7 +218,7 @@ class Chat:
 
     def answer(self, *_: object, **__: object) -> Answer:
         pieces = tuple(piece.encode() for piece in re.findall(r"\S+\s*", self.text))
-        return Answer(pieces, (0.5,) * len(pieces), 1)
+        return Answer(pieces, (0.5,) * len(pieces))
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pytest
 
 from memlite import weights
 from memlite.bench import retrieval
-from memlite.bench.sets import Collected, Haystack, Question, Turn
+from memlite.bench.sets import Collected, Haystack, Question, Turn, of_one
 
 PARTS = [each for each in weights.WITH_VECTORS if each != "bias"]
 TALK = [
@@ -88,6 +88,43 @@ def test_what_is_searched_is_ranked_by_the_weights_of_its_conversation(script: M
     worst = [found.turns[0] for found in store.searched({"c": plain | {"semantic": -5.0, "keyword": -5.0}})]
     assert best[0] == "D1:3"
     assert worst[0] != "D1:3"
+
+
+def test_the_best_hit_is_that_by_the_weights_and_what_has_no_answer_is_told_apart(
+    script: ModuleType, store: Any
+) -> None:
+    parts = ["semantic", "keyword"]
+    plain = dict.fromkeys(PARTS, 0.0) | {"bias": 0.0, "semantic": 5.0, "keyword": 5.0}
+    others = [
+        Question(f"c_q{at}@c", "c", "t", text, frozenset(), frozenset())
+        for at, text in enumerate(["Who won the regatta?", "When does the museum open?"])
+    ]
+    judged = script.Judged(store, collected().questions[:2], others, parts, {"c": plain}, plain)
+    assert judged.right.tolist() == [True, True, False, False]
+    assert judged.in_sample[:2].min(0).sum() > judged.in_sample[2:].max(0).sum()
+    assert (judged.in_sample == judged.out_of_fold).all()
+    judged.conversations = numpy.array(["c", "d", "c", "d"])
+    table = script.floor({"raw messages": judged}, parts)
+    assert set(table) == {"bias", "floor", *parts}
+
+
+def test_a_person_is_the_user_of_the_facts_about_them_and_asks_in_the_first_person() -> None:
+    said = ["2023-05-08T13:56:00", "Ann", "..."]
+    ann = Haystack("a", [Turn("D1:1", "1", *said)], [("Ann says that Ann's cello is old.", ["D1:1"], said[0])])
+    eve = Haystack("b", [Turn("D1:1", "1", said[0], "Eve", "...")], [("Eve has a boat.", ["D1:1"], said[0])])
+    asked = [("How old is Ann's cello?", "D1:1"), ("Does Ann play?", "D1:1"), ("Is Ann in?", "D1:9"), ("And?", "D1:1")]
+    questions = [
+        Question(f"a_q{at}", "a", "t", text, frozenset({right}), frozenset("1"))
+        for at, (text, right) in enumerate(asked)
+    ]
+    alone, others = of_one(Collected("made", [ann, eve], questions))
+    facts = {each.id: [text for text, _, _ in each.facts] for each in alone.haystacks}
+    assert facts == {"a/Ann": ["The user says that the user's cello is old."], "b/Eve": ["The user has a boat."]}
+    mine = [(each.haystack, each.text) for each in alone.questions]
+    assert mine == [("a/Ann", "How old is my cello?"), ("a/Ann", "Do I play?")]
+    assert [(each.haystack, each.text, each.turns) for each in others] == [
+        ("b/Eve", "How old is my cello?", frozenset())
+    ]
 
 
 def test_shares_stand_beside_what_changes_with_a_paired_interval(script: ModuleType) -> None:

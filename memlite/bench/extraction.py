@@ -324,7 +324,7 @@ def figures(cases: Sequence[Case], answers: Sequence[Answer], meaning: Callable[
         "valid": _ratio(sum(not made.error for made in answers), len(answers)),
         "seconds_per_turn": round(statistics.median(made.seconds for made in answers), 3),
         "prompt_tokens": statistics.median(each.prompt_tokens for each in extractions),
-        "evaluated_tokens": statistics.median(each.evaluated_tokens - each.answer_tokens for each in extractions),
+        "evaluated_tokens": statistics.median(each.evaluated_tokens for each in extractions),
         "answer_tokens": statistics.median(each.answer_tokens for each in extractions),
         "failures": dict(Counter(made.error for made in answers if made.error)),
     }

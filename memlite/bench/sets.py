@@ -8,7 +8,7 @@ from __future__ import annotations
 import gzip
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -248,6 +248,51 @@ def part(collected: Collected, ids: Sequence[str]) -> Collected:
         [each for each in collected.questions if each.haystack in ids],
         collected.unknown,
     )
+
+
+def of_one(collected: Collected) -> tuple[Collected, list[Question]]:
+    """The facts of each person alone, who is the user there: the questions about one person that a fact answers, asked
+    in the first person, and every second one asked of the next haystack's person instead.
+    """
+    people = {each.id: list(dict.fromkeys(turn.speaker for turn in each.turns)) for each in collected.haystacks}
+    following = dict(zip(people, [*list(people)[1:], *list(people)[:1]]))
+    haystacks, covered = [], {}
+    for each in collected.haystacks:
+        speaker = {turn.id: turn.speaker for turn in each.turns}
+        for name in people[each.id]:
+            own = [fact for fact in each.facts if any(speaker.get(turn) == name for turn in fact[1][:1])]
+            covered[each.id, name] = {turn for _, turns, _ in own for turn in turns}
+            facts = [(_third_person(text, name), (), when) for text, _, when in own]
+            haystacks.append(Haystack(f"{each.id}/{name}", (), facts))
+    questions, others = [], []
+    for question in collected.questions:
+        named = [name for name in people[question.haystack] if re.search(rf"\b{re.escape(name)}\b", question.text)]
+        if (
+            question.type == "adversarial"
+            or len(named) != 1
+            or not question.turns & covered[question.haystack, named[0]]
+        ):
+            continue
+        at, text = people[question.haystack].index(named[0]), _first_person(question.text, named[0])
+        mine = f"{question.haystack}/{named[0]}"
+        questions.append(replace(question, id=f"{question.id}@{mine}", haystack=mine, text=text))
+        other = following[question.haystack]
+        if len(questions) % 2 and other != question.haystack and at < len(people[other]):
+            asked = f"{other}/{people[other][at]}"
+            others.append(Question(f"{question.id}@{asked}", asked, question.type, text, frozenset(), frozenset()))
+    return Collected(collected.name, haystacks, questions), others
+
+
+def _third_person(text: str, name: str) -> str:
+    text = re.sub(rf"^{re.escape(name)}\b", "The user", text)
+    return re.sub(rf"\b{re.escape(name)}\b", "the user", text)
+
+
+def _first_person(text: str, name: str) -> str:
+    text = re.sub(rf"\b{re.escape(name)}['’]s\b", "my", text)
+    text = re.sub(rf"\b{re.escape(name)}\b", "I", text)
+    verbs = {"does": "do", "is": "am", "has": "have", "Does": "Do", "Is": "Am", "Has": "Have"}
+    return re.sub(r"\b(does|is|has) I\b", lambda found: f"{verbs[found[1]]} I", text, flags=re.IGNORECASE)
 
 
 def swapped(collected: Collected) -> Collected:
