@@ -412,7 +412,7 @@ class ExtractedFact:
 class Extraction:
     """The extractor's answer: facts (perhaps none), what of it was unusable, and what it cost in tokens.
 
-    prompt_tokens: of what was asked; evaluated_tokens: those of them that the cache did not hold. answer_tokens: what was
+    prompt_tokens: of what was asked; evaluated_tokens: those that the cache did not hold. answer_tokens: what was
     decoded, also of answers that were tried and not taken. notes: what was asked and could not be heeded.
     """
 
