@@ -114,7 +114,7 @@ def _fact(
     unknown = [key for key in item if key not in KEYS]
     if unknown:
         raise InvalidInputError(
-            f"{where} has the keys {', '.join(map(str, unknown)):.200}; known are {', '.join(KEYS)}."
+            f"{where} has the keys {', '.join(map(excerpt, unknown)):.200}; known are {', '.join(KEYS)}."
         )
 
     def instant(key: str) -> tuple[int, int] | None:

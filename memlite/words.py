@@ -115,6 +115,7 @@ def read_query(text: str) -> Query:
     """Split any text into quoted FTS5 terms. No input raises; a text without a letter or digit has no terms."""
     text = unicodedata.normalize("NFKC", text.replace("\x00", " ")).encode("utf-8", "replace").decode()
     foreign = frequent_words(text[:_TELLING])
+    case = _Case.of(text[:LONGEST_QUERY])
     terms: dict[str, None] = {}
     stopped: dict[str, None] = {}
     exact: dict[str, None] = {}
@@ -145,7 +146,7 @@ def read_query(text: str) -> Query:
         if _is_identifier(word, parts, raw):
             terms[term] = exact[term] = None
             continue
-        if (word.casefold() in STOP_WORDS and not _is_name(word, text)) or (
+        if (word.casefold() in STOP_WORDS and not case.names(word)) or (
             foreign and all(_is_stopped(part, foreign) for part in parts)
         ):
             stopped[term] = None
@@ -194,17 +195,24 @@ def _is_stopped(part: str, foreign: frozenset[str]) -> bool:
     return part.casefold() in STOP_WORDS or (bool(foreign) and (len(part) < 3 or part.casefold() in foreign))
 
 
-def _is_name(word: str, text: str) -> bool:
-    """Whether what is written like a stop word is a name: the US, the WHO report, where does Will work?
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """How a text is written: whether all of it is in capitals, most of its words begin with one, and its first word."""
 
-    Not where all the text is in capitals, or every word of it begins with one.
-    """
-    if len(word) < 2 or not word[0].isupper():
-        return False
-    if word.isupper():
-        return not text.isupper()
-    words = text.split()
-    return not words[0].startswith(word) and 2 * sum(each[0].isupper() for each in words) <= len(words)
+    shouted: bool
+    titled: bool
+    first: str
+
+    @classmethod
+    def of(cls, text: str) -> _Case:
+        words = text.split()
+        return cls(text.isupper(), 2 * sum(each[0].isupper() for each in words) > len(words), words[0] if words else "")
+
+    def names(self, word: str) -> bool:
+        """Whether what is written like a stop word is a name: the US, the WHO report, where does Will work?"""
+        if len(word) < 2 or not word[0].isupper():
+            return False
+        return not self.shouted if word.isupper() else not self.first.startswith(word) and not self.titled
 
 
 def _is_identifier(word: str, parts: list[str], raw: str) -> bool:

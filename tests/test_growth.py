@@ -87,7 +87,7 @@ Read = Callable[[str], object]
 COMMON = ("a", "Ana ", "1 ", '"', "- ", "   ", "\n", "x? ", "漢", "ﬁ", "\u0301", "my ")
 # What reads a text, pieces beside the common ones, and so many characters as show what their square would cost.
 READERS: dict[str, tuple[Read, tuple[str, ...], int]] = {
-    "a query": (words.read_query, ("a@b ", "node.js/", "1-", "«a» "), 1_500),
+    "a query": (words.read_query, ("a@b ", "node.js/", "1-", "«a» ", "The ", "US "), 6_000),
     "dates": (lambda text: dates.find(text, NOW), ("yesterday ", "3 to 10 August ", "明日", "$1 "), 1_500),
     "sentences": (sentences.split, (), 6_000),
     "sentences to choose from": (lambda text: verbatim.sentences(request(text)), ("She is 1. ",), 2_500),
