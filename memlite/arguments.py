@@ -60,21 +60,21 @@ def included(include: object) -> tuple[str, ...]:
 def count(name: str, value: object, most: int = MOST) -> int:
     """A limit from 1 to `most`."""
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
-        raise InvalidInputError(f"{name} is {value!r:.60}, expected a whole number from 1 to {most}.")
+        raise InvalidInputError(f"{name} is {excerpt(value)}, expected a whole number from 1 to {most}.")
     return value
 
 
 def threads(value: object) -> int:
     """How many threads a model may have."""
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _MOST_THREADS:
-        raise InvalidInputError(f"n_threads is {value!r:.60}, expected a whole number from 1 to {_MOST_THREADS}.")
+        raise InvalidInputError(f"n_threads is {excerpt(value)}, expected a whole number from 1 to {_MOST_THREADS}.")
     return value
 
 
 def milliseconds(name: str, seconds: object) -> int:
     """A duration of more than no time and less than a year."""
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 < seconds < 31_536_000:
-        raise InvalidInputError(f"{name} is {seconds!r:.60}, expected seconds, more than 0 and less than a year.")
+        raise InvalidInputError(f"{name} is {excerpt(seconds)}, expected seconds, more than 0 and less than a year.")
     return max(1, int(seconds * 1000))
 
 
@@ -86,20 +86,20 @@ def duration(name: str, value: object) -> int:
             return max(1, round(length / timedelta(milliseconds=1)))
     except (TypeError, ValueError, OverflowError):
         pass
-    raise InvalidInputError(f"{name} is {value!r:.60}, expected a timedelta or a number of days, more than none.")
+    raise InvalidInputError(f"{name} is {excerpt(value)}, expected a timedelta or a number of days, more than none.")
 
 
 def age(name: str, value: object) -> timedelta | None:
     """How long ago something must be, or None."""
     if value is None or (isinstance(value, timedelta) and timedelta(0) <= value):
         return value
-    raise InvalidInputError(f"{name} is {value!r:.60}, expected a timedelta that is not negative.")
+    raise InvalidInputError(f"{name} is {excerpt(value)}, expected a timedelta that is not negative.")
 
 
 def probability(name: str, value: object) -> float:
     """A number from 0 to 1."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
-        raise InvalidInputError(f"{name} is {value!r:.60}, expected a number from 0 to 1.")
+        raise InvalidInputError(f"{name} is {excerpt(value)}, expected a number from 0 to 1.")
     return float(value)
 
 
@@ -109,7 +109,7 @@ def kinds(given: object, *, of_scope: bool) -> tuple[AuditKind, ...]:
         return tuple(kind for kind in AUDIT_KINDS if not (of_scope and kind in OF_FILE))
     names = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, Collection) else ()
     if not names or not all(name in AUDIT_KINDS for name in names):
-        raise InvalidInputError(f"kinds is {given!r:.60}, expected any of {', '.join(AUDIT_KINDS)}.")
+        raise InvalidInputError(f"kinds is {excerpt(given)}, expected any of {', '.join(AUDIT_KINDS)}.")
     if of_scope and any(name in OF_FILE for name in names):
         raise InvalidInputError(f"{', '.join(OF_FILE)} are of the whole file, not of a scope in it: leave the ids out.")
     return tuple(kind for kind in AUDIT_KINDS if kind in names)
@@ -121,7 +121,7 @@ def fixes(given: object) -> tuple[tuple[AuditKind, ...], tuple[str, ...]]:
     items = (given,) if single else tuple(given) if isinstance(given, Collection) else ()
     names = [item.id if isinstance(item, Finding) else item for item in items]
     if not names or not all(isinstance(name, str) for name in names):
-        raise InvalidInputError(f"a fix was asked for {given!r:.60}, expected kinds, or findings or their ids.")
+        raise InvalidInputError(f"a fix was asked for {excerpt(given)}, expected kinds, or findings or their ids.")
     chosen = tuple(kind for kind in AUDIT_KINDS if kind in names)
     return chosen, tuple(id_prefix(name) for name in names if name not in AUDIT_KINDS)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import apsw
 
 from memlite.check import check, rows
-from memlite.db import LOGS, Database, clear_errors, reading, schema_version, unopened
+from memlite.db import LOGS, Database, clear_errors, make_file, reading, schema_version, unopened
 from memlite.errors import FileError, InvalidInputError, ReadOnlyError
 from memlite.records import FileCheck
 from memlite.schema import run
@@ -84,7 +84,7 @@ def _reserved(partial: Path) -> Iterator[apsw.Connection]:
     try:
         if partial.exists() and not _in_use(partial):
             partial.unlink()
-        os.close(os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        make_file(partial)
         copy = _locked(partial)
     except (FileExistsError, FileNotFoundError, apsw.BusyError, apsw.CantOpenError) as error:
         raise FileError(f"{partial} is being written by another backup. Wait until that is done.") from error

@@ -92,7 +92,7 @@ class Database:
             # Made here rather than by SQLite, so that nobody else can read it at any moment; by one thread, which
             # closes it before another one's SQLite locks it (see contents).
             with _creating, contextlib.suppress(FileExistsError):
-                os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+                make_file(self.path)
         except OSError as error:
             raise ReadOnlyError(
                 f"cannot create {self.path}: {error.strerror or error}. Give a path in a folder you may write to."
@@ -430,6 +430,16 @@ def damage(connection: apsw.Connection) -> list[str]:
         names = [name for (name,) in connection.execute(tables)]
         told = [row for name in names for (row,) in connection.execute(f"PRAGMA integrity_check({name})")]
     return [" ".join(row.split()) for row in told if row != "ok" and not _OF_WORDS.search(row)]
+
+
+def make_file(path: Path) -> None:
+    """Make an empty file that its owner may read and write, and nobody else, whatever the umask. Raises OSError."""
+    made = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        if hasattr(os, "fchmod"):  # the umask may have taken the owner's right to write
+            os.fchmod(made, 0o600)
+    finally:
+        os.close(made)
 
 
 def check_file(path: Path) -> int | None:

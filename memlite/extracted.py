@@ -42,7 +42,7 @@ def _unusable(fact: ExtractedFact) -> str | None:
     names = [part for entity in fact.entities for part in (entity.name, entity.type, *entity.aliases)]
     for what, length in (("text", len(fact.text)), ("speaker", len(fact.by)), ("names", sum(map(len, names)))):
         if length > LONGEST_TEXT:
-            return f"its {what} has {length} characters, expected {LONGEST_TEXT} at the most: a fact is a sentence"
+            return f"it has {length} characters of {what}, expected {LONGEST_TEXT} at the most: a fact is a sentence"
     try:
         "".join((fact.text, fact.by, fact.when or "", *names)).encode()
     except UnicodeEncodeError:

@@ -114,7 +114,7 @@ def _fact(
     unknown = [key for key in item if key not in KEYS]
     if unknown:
         raise InvalidInputError(
-            f"{where} has the keys {', '.join(map(str, unknown)):.200}; known are {', '.join(KEYS)}."
+            f"{where} has the keys {', '.join(map(excerpt, unknown)):.200}; known are {', '.join(KEYS)}."
         )
 
     def instant(key: str) -> tuple[int, int] | None:
@@ -157,7 +157,9 @@ def _entities(given: object, where: str) -> tuple[NamedEntity, ...]:
                 f"{where} has the entity {excerpt(item)}, expected a name or a dict with name and type."
             )
         also = item.get("aliases", ()) if isinstance(item, Mapping) else ()
-        if isinstance(also, str) or not all(isinstance(alias, str) and fold(alias) for alias in also):
+        if not isinstance(also, (list, tuple, set, frozenset)) or not all(
+            isinstance(alias, str) and fold(alias) for alias in also
+        ):
             raise InvalidInputError(
                 f"{where} has {excerpt(also)} as aliases of {excerpt(name)}, expected a list of names."
             )
@@ -170,7 +172,7 @@ def _entities(given: object, where: str) -> tuple[NamedEntity, ...]:
 
 def event(when: object, where: str, said: datetime) -> Event:
     """An event's days as a caller gives them at a time. Raises InvalidInputError for what is no date by itself."""
-    days = event_dates.read(when if isinstance(when, str) else str(when), said)
+    days = event_dates.read(when if isinstance(when, str) else excerpt(when), said)
     if days is None:
         raise InvalidInputError(
             f"{where} has the event {excerpt(when)}, expected a day, month or year such as 2025-05-11, 2025-05, 2025, "

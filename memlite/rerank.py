@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from memlite import rank
-from memlite.errors import InvalidInputError, ModelError, ModelMissingError
+from memlite.errors import InvalidInputError, ModelError, ModelMissingError, excerpt
 from memlite.records import Hit, Message, Reranker
 
 Choice = str | Path | Reranker | None  # what a caller may name as the reranker
@@ -84,7 +84,8 @@ def open_reranker(choice: Choice, *, n_threads: int = 1) -> Reranker | None:
     if choice is None or callable(getattr(choice, "scores", None)):
         return choice
     raise InvalidInputError(
-        f"reranker={choice!r:.80}: expected a GGUF file, the folder of a cross-encoder, an object with scores() or None"
+        f"reranker={excerpt(choice)}: expected a GGUF file, the folder of a cross-encoder, an object with scores() "
+        "or None"
     )
 
 

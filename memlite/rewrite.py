@@ -11,7 +11,7 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memlite.errors import InvalidInputError, ModelError
+from memlite.errors import InvalidInputError, ModelError, excerpt
 from memlite.records import Rewriter
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def open_rewriter(choice: Choice, *, n_threads: int = 1) -> Rewriter | None:
     if choice is None or callable(getattr(choice, "rewrite", None)):
         return choice
     raise InvalidInputError(
-        f"rewriter={choice!r:.80}: expected the path of a GGUF chat model, an object with rewrite() or None"
+        f"rewriter={excerpt(choice)}: expected the path of a GGUF chat model, an object with rewrite() or None"
     )
 
 
