@@ -58,6 +58,13 @@ _SEVERAL = {
     "family": rf"(?:has|have|had)(?= (?:[\w-]+ ){{0,3}}?(?:{_FAMILY})\b)",
 }
 # What has happened has happened, whatever happens next.
+# A change of home, with where to: not to another team, nor to tears.
+_MOVE = (
+    r"(?i:\b(?:move[sd]?|moving|relocat(?:ed?|es|ing)) (?:back |out |over |away )?)"
+    r"(?:from (?:the )?[^\W\d_a-z][^,;.]{0,80}?)?"
+    r"\b(?:to|into) (?P<home>(?:an? |the |(?:her|his|their|my|our) )?(?:\w+ )?"
+    r"(?:(?:flat|house|apartment|room|studio|cottage|village|town|city)\b[^,;.]*|[^\W\d_a-z][\w'’ -]*))"
+)
 _HAPPENED = "visited met saw watched attended bought tried won ate flew travelled climbed hiked".split()
 _PREDICATES = _SINGLE | _SEVERAL | {verb: verb for verb in _HAPPENED}
 _BEHIND_VALUE = (
@@ -75,7 +82,24 @@ def stands_beside(old: str, new: str, users: Collection[str] = ()) -> bool:
 
     users: names of who is "the user".
     """
+    if (home := _new_home(old, new)) and home <= _stems(old):
+        return True
     return _says_again(old, new, users) or _adds(old, new) or _other_predicate(old, new) or _other_attribute(old, new)
+
+
+def moves(old: str, new: str) -> bool:
+    """Whether the old one says where somebody lives and the new one that somebody has moved elsewhere.
+
+    The two need have no word in common: "Ana lives in Lisbon, near the castle", "Ana moved to Porto".
+    """
+    home = _new_home(old, new)
+    return bool(home) and not home <= _stems(old)
+
+
+def _new_home(old: str, new: str) -> set[str]:
+    """The words of where a move leads to, if the old fact says where somebody lives."""
+    moved = re.search(_MOVE, new) if _has(rf"\b(?:{_SINGLE['home']})\b", old) else None
+    return _stems(moved["home"]) if moved else set()
 
 
 def tells_of_change(old: str, new: str) -> bool:

@@ -51,6 +51,10 @@ def test_a_claim_to_replace_is_believed_where_it_can_be(old: str, new: str, beli
 CHANGED = """
 Ana lives in Porto. | Ana lives in Lisbon now.
 Ana lives in Porto. | Ana moved from Porto to Lisbon on 2026-04-02.
+Ana lives in Lisbon, near the castle. | Ana moved from Lisbon to Porto in 2025-02.
+Ana lives in Lisbon. | Ana moved to Porto in 2025-02.
+Ana's sister Clara lives in a flat by the river. | Clara moved into a house in Braga on 2026-03-01.
+Ana lives with two cats in Lisbon. | Ana is moving back to Porto.
 Ana's parents live in a house in Braga. | Ana's parents live in a flat in Braga.
 Ana works at Feedzai as an engineer. | Ana works at Stripe.
 Ana works as a nurse at the harbour clinic. | Ana works as a midwife at the harbour clinic.
@@ -129,6 +133,11 @@ Ben vive en Oporto. | Ben ya no vive en Oporto.
 # Both hold: the new one is of something else, adds to the old one, or says it again.
 STANDS_BESIDE = """
 Ana lives in Porto. | Ana lives in Porto.
+Ana lives in Porto. | Ana moved to Porto in 2025-02.
+Ana lives in Porto. | Ana moved from Lisbon to Porto in 2025-02.
+Ana lives in Porto. | Ana moved to the marketing team.
+Ana lives in Porto. | Ana moved to 8 o'clock.
+Ana lives in Porto. | Ana was moved to tears by the choir.
 Ana lives in Porto. | Ana still lives in Porto with Tom.
 Ana works at Feedzai. | Ana works at Feedzai in Porto with Ben.
 Ana's sister Clara is allergic to walnuts. | Ana bakes no brownies, since Ana's sister Clara is allergic to walnuts.
