@@ -211,8 +211,8 @@ class Hits(Sequence[Hit]):
 
     evidence: in [0, 1], how much the best hit looks like that of a question which is answered here, rather than like
     that of one asked of somebody else's memory; 0.5 is as much the one as the other. It is not the probability that the
-    hit is right: that is its score. `context` returns nothing below `floor`, which keeps nine of ten questions that
-    have an answer.
+    hit is right: that is its score. `context` returns nothing below `floor`, which a quarter of the questions asked
+    of somebody else's messages reach, and more than nine of ten that have an answer.
     """
 
     hits: tuple[Hit, ...]
