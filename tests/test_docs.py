@@ -1,4 +1,4 @@
-"""The pages under docs/ run: their Python, from above to below, prints what stands below it; their links lead somewhere."""
+"""The pages under docs/ run: their Python, from above to below, prints what stands below it; their links lead on."""
 
 from __future__ import annotations
 
@@ -39,5 +39,7 @@ def test_the_links_and_commands_of_a_page_are_there(page: str) -> None:
     text = (DOCS / page).read_text(encoding="utf-8")
     for link in re.findall(r"\]\((?!https?:|#)([^)#]+)", text):
         assert (DOCS / link).exists(), link
-    for command in re.findall(r"^memlite ([a-z]+)", "\n".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL)), re.MULTILINE):
+    for command in re.findall(
+        r"^memlite ([a-z]+)", "\n".join(re.findall(r"```sh\n(.*?)```", text, re.DOTALL)), re.MULTILINE
+    ):
         assert command in cli.main.commands, command
