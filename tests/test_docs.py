@@ -26,7 +26,8 @@ def test_the_python_of_a_page_prints_what_stands_below_it(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, models: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    names: dict[str, object] = {}
+    monkeypatch.setenv("MEMLITE_MODELS", str(models))
+    names: dict[str, object] = {"__file__": str(tmp_path / page)}
     for code, expected in blocks(page):
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):

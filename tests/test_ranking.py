@@ -219,7 +219,8 @@ def test_the_evidence_does_not_ask_for_the_words_of_a_date(memory: Memory) -> No
     memory.add("We visited the maritime museum with Tom.", user_id="u", observed_at="2023-07-15", extract="never")
     memory.add([f"Wall {n} is painted." for n in range(30)], user_id="u", observed_at="2022-01-01", extract="never")
     plain = memory.search("Who visited the museum with us?", user_id="u").evidence
-    assert memory.search("Who visited the museum with us in July 2023?", user_id="u").evidence == plain
+    assert memory.search("Who visited the museum with us in July 2023?", user_id="u").evidence > plain
+    assert memory.search("Who visited the museum with us in July 2021?", user_id="u").evidence == plain
 
 
 def test_an_alias_that_a_fact_uses_is_explained_as_its_entity(memory: Memory) -> None:
