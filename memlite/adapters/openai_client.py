@@ -1,0 +1,242 @@
+"""Any client with the shape of OpenAI's: it recalls before a chat completion and remembers after it.
+
+It needs no package: whatever has `chat.completions.create` will do, openai's own client and those of others, for
+waiting or for asyncio.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from memlite.adapters.transcript import Extract, check, member, recalled, text_of
+from memlite.errors import InvalidInputError
+from memlite.memory import Memory
+
+_NOT_HERE = "this client remembers chat.completions.create and parse alone; for {} use the client that you wrapped."
+_OTHER_WAYS = ("responses", "stream", "with_raw_response", "with_streaming_response")
+
+
+def with_memory(
+    client: Any,
+    memory: Memory,
+    *,
+    user_id: str | None = None,
+    agent_id: str | None = None,
+    run_id: str | None = None,
+    max_tokens: int = 1000,
+    extract: Extract = "later",
+) -> Any:
+    """The same client with a memory. Before each `chat.completions.create` (or `parse`) what is remembered that answers
+    the last message of the user is put in front of that message, marked as data; afterwards what the user newly said,
+    and the text of the answer, are stored, and facts are learnt from them.
+
+    user_id, agent_id: whose memory it is. run_id: names the conversation. max_tokens: of what is recalled, 0 for
+    nothing. extract: "later" leaves the learning to `Memory.work` or a worker, "now" waits for it, "never" only stores.
+
+    New is what stands behind the last answer in `messages`. The caller's messages are not changed, so nothing recalled
+    is sent or learnt again; tools and their calls pass through, and nothing of them is stored. A streamed answer is
+    stored when the stream ends or is closed, as far as it came; an answer that fails is not stored, nor its question.
+    Other things of the client are its own, but other ways to ask for an answer raise InvalidInputError: they would be
+    forgotten.
+
+        client = with_memory(OpenAI(), Memory("memory.db"), user_id="ana")
+        client.chat.completions.create(model="gpt-5", messages=[{"role": "user", "content": "Where do I work?"}])
+    """
+    check(memory).scope(user_id=user_id, agent_id=agent_id, run_id=run_id)  # refuses what is no id
+    return _Client(client, _Remembering(memory, user_id, agent_id, run_id, max_tokens, extract))
+
+
+@dataclass(frozen=True, slots=True)
+class _Remembering:
+    memory: Memory
+    user_id: str | None
+    agent_id: str | None
+    run_id: str | None
+    max_tokens: int
+    extract: Extract
+
+    def recall(self, messages: Sequence[Any]) -> list[Any]:
+        """The messages with what is remembered in front of the last one of the user."""
+        said = list(messages)
+        asked = next((at for at in reversed(range(len(said))) if member(said[at], "role") == "user"), None)
+        if asked is None or not self.max_tokens:
+            return said
+        content = member(said[asked], "content")
+        texts = {text_of(member(each, "content")) for each in said}
+        block = recalled(
+            self.memory,
+            text_of(content),
+            user_id=self.user_id,
+            agent_id=self.agent_id,
+            run_id=self.run_id,
+            max_tokens=self.max_tokens,
+            seen=texts,
+        )
+        if block:
+            parts = content if isinstance(content, str) else [{"type": "text", "text": block}, *content]
+            given = said[asked] if isinstance(said[asked], Mapping) else said[asked].model_dump(exclude_unset=True)
+            said[asked] = {**given, "content": f"{block}\n\n{parts}" if isinstance(parts, str) else parts}
+        return said
+
+    def remember(self, messages: Sequence[Any], answer: str) -> None:
+        """Store what the user said since the last answer, and the answer."""
+        last = next((at for at in reversed(range(len(messages))) if member(messages[at], "role") == "assistant"), -1)
+        new = [
+            ("user", text_of(member(each, "content")))
+            for each in messages[last + 1 :]
+            if member(each, "role") == "user"
+        ]
+        said = [{"role": role, "content": text} for role, text in [*new, ("assistant", answer)] if text.strip()]
+        if said:
+            scope = self.memory.scope(user_id=self.user_id, agent_id=self.agent_id, run_id=self.run_id)
+            scope.add(said, extract=self.extract)
+
+
+class _Part:
+    """A part of a client that passes on what it does not know."""
+
+    def __init__(self, inner: Any, remembering: _Remembering) -> None:
+        self._inner, self._remembering = inner, remembering
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _OTHER_WAYS:
+            raise InvalidInputError(_NOT_HERE.format(name))
+        return getattr(self._inner, name)
+
+
+class _Client(_Part):
+    @property
+    def chat(self) -> _Chat:
+        return _Chat(self._inner.chat, self._remembering)
+
+    def with_options(self, **options: Any) -> _Client:
+        return _Client(self._inner.with_options(**options), self._remembering)
+
+    copy = with_options
+
+    def __enter__(self) -> _Client:
+        self._inner.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._inner.__exit__(*error)
+
+    async def __aenter__(self) -> _Client:
+        await self._inner.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: Any) -> None:
+        await self._inner.__aexit__(*error)
+
+
+class _Chat(_Part):
+    @property
+    def completions(self) -> _Completions:
+        return _Completions(self._inner.completions, self._remembering)
+
+
+class _Completions(_Part):
+    def create(self, **asked: Any) -> Any:
+        return self._ask("create", asked)
+
+    def parse(self, **asked: Any) -> Any:
+        return self._ask("parse", asked)
+
+    def _ask(self, way: str, asked: dict[str, Any]) -> Any:
+        call = getattr(self._inner, way)
+        if not isinstance(asked.get("messages"), Sequence) or isinstance(asked["messages"], str):
+            raise InvalidInputError("messages is missing or no list; chat.completions needs the list of messages.")
+        messages = list(asked["messages"])  # as they are now: the caller will add the answer to them
+        if inspect.iscoroutinefunction(inspect.unwrap(call)):
+            return self._awaited(call, asked, messages)
+        answer = call(**{**asked, "messages": self._remembering.recall(messages)})
+        if asked.get("stream") is True:
+            return _Stream(answer, self._remembering, messages)
+        self._remembering.remember(messages, _answer(answer, "message"))
+        return answer
+
+    async def _awaited(self, call: Any, asked: dict[str, Any], messages: list[Any]) -> Any:
+        recalled = await asyncio.to_thread(self._remembering.recall, messages)
+        answer = await call(**{**asked, "messages": recalled})
+        if asked.get("stream") is True:
+            return _AsyncStream(answer, self._remembering, messages)
+        await asyncio.to_thread(self._remembering.remember, messages, _answer(answer, "message"))
+        return answer
+
+
+class _Streamed(_Part):
+    """An answer that comes in pieces. It is stored once, when it ends or is closed; not where it fails."""
+
+    def __init__(self, inner: Any, remembering: _Remembering, messages: list[Any]) -> None:
+        super().__init__(inner, remembering)
+        self._messages, self._over = messages, False
+        self._text: list[str] = []
+
+    def _end(self) -> None:
+        over, self._over = self._over, True
+        if not over:
+            self._remembering.remember(self._messages, "".join(self._text))
+
+
+class _Stream(_Streamed):
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        try:
+            piece = next(self._inner)
+        except StopIteration:
+            self._end()
+            raise
+        except Exception:
+            self._over = True
+            raise
+        self._text.append(_answer(piece, "delta"))
+        return piece
+
+    def close(self) -> None:
+        self._inner.close()
+        self._end()
+
+    def __enter__(self) -> _Stream:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.close()
+
+
+class _AsyncStream(_Streamed):
+    def __aiter__(self) -> AsyncIterator[Any]:
+        return self
+
+    async def __anext__(self) -> Any:
+        try:
+            piece = await anext(self._inner)
+        except StopAsyncIteration:
+            await asyncio.to_thread(self._end)
+            raise
+        except Exception:
+            self._over = True
+            raise
+        self._text.append(_answer(piece, "delta"))
+        return piece
+
+    async def close(self) -> None:
+        await self._inner.close()
+        await asyncio.to_thread(self._end)
+
+    async def __aenter__(self) -> _AsyncStream:
+        return self
+
+    async def __aexit__(self, *error: Any) -> None:
+        await self.close()
+
+
+def _answer(given: Any, part: str) -> str:
+    """The text of the first choice of an answer, or of a piece of one."""
+    first = next((each for each in member(given, "choices") or () if not member(each, "index")), None)
+    return text_of(member(member(first, part), "content"))
