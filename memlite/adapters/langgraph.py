@@ -6,19 +6,16 @@ Needs `pip install 'memlite[langgraph]'`.
 from __future__ import annotations
 
 import asyncio
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta, timezone
 from itertools import islice
-from typing import Any, cast
-from urllib.parse import quote
+from typing import Any
 
 from memlite.adapters import missing
 from memlite.adapters.transcript import check
 from memlite.errors import InvalidInputError, NotFoundError, excerpt
 from memlite.memory import Memory
 from memlite.records import Fact
-from memlite.words import digest
 
 try:
     from langgraph.store.base import (
@@ -26,21 +23,19 @@ try:
         GetOp,
         Item,
         ListNamespacesOp,
-        MatchCondition,
         Op,
         PutOp,
         Result,
         SearchItem,
         SearchOp,
         TTLConfig,
-        get_text_at_path,
     )
+
+    from memlite.adapters import langgraph_items as items
 except ImportError as error:
     raise missing("langgraph", error) from error
 
 _MOST = 1000  # hits of a search, and facts of a page
-_VALUE = "value."  # what the members of a value begin with in a fact's metadata
-_ITEMS = {"namespace": {"exists": True}}  # which facts of the store's agent are items
 _REFRESHED = 20  # parts of a time to live, of which one has to be over before a read begins it anew
 
 
@@ -90,10 +85,10 @@ class MemliteStore(BaseStore):
 
     def _read(self, op: Op) -> Result:
         if isinstance(op, GetOp):
-            newest = self._place(op.namespace, op.key).get_all(limit=1)
+            newest = self._place(op.namespace, op.key).get_all(filters=items.ITEMS, limit=1)
             for fact in newest:
                 self._refresh(fact, op.refresh_ttl)
-            return Item(**_parts(newest[0])) if newest else None
+            return Item(**items.parts(newest[0])) if newest else None
         if isinstance(op, SearchOp):
             return self._search(op)
         if isinstance(op, ListNamespacesOp):
@@ -101,7 +96,7 @@ class MemliteStore(BaseStore):
         raise InvalidInputError(f"the operation is {excerpt(op)}, expected one of LangGraph's.")
 
     def _search(self, op: SearchOp) -> list[SearchItem]:
-        conditions = _conditions(op)
+        conditions = items.conditions(op)
         last = op.offset + op.limit
         if op.limit < 0 or op.offset < 0 or (op.query and last > _MOST):
             raise InvalidInputError(
@@ -116,7 +111,7 @@ class MemliteStore(BaseStore):
         for fact, score in found:
             if len(once) >= last:
                 break
-            item = SearchItem(**_parts(fact), score=score)
+            item = SearchItem(**items.parts(fact), score=score)
             if (item.namespace, item.key) not in once:
                 once[item.namespace, item.key] = item
                 if len(once) > op.offset:
@@ -147,8 +142,10 @@ class MemliteStore(BaseStore):
                 return
 
     def _namespaces(self, op: ListNamespacesOp) -> list[tuple[str, ...]]:
-        found = {tuple(fact.metadata["namespace"]) for fact in self._all(_ITEMS)}
-        kept = {each[: op.max_depth] for each in found if all(_matches(c, each) for c in op.match_conditions or ())}
+        found = {tuple(fact.metadata["namespace"]) for fact in self._all(items.ITEMS)}
+        kept = {
+            each[: op.max_depth] for each in found if all(items.matches(c, each) for c in op.match_conditions or ())
+        }
         return list(islice(sorted(kept), op.offset, op.offset + op.limit))
 
     def _refresh(self, fact: Fact, wanted: bool) -> None:
@@ -170,27 +167,16 @@ class MemliteStore(BaseStore):
         if op.value is None:
             place.delete_all(everything=True)
             return
-        if not all(isinstance(name, str) for name in op.value):
-            raise InvalidInputError(f"the value {excerpt(dict(op.value))} has names that are no texts.")
-        text = self._text(op)
+        text = items.text(op.value, self._fields if op.index is None else op.index or ()) or op.key
         now = datetime.now(timezone.utc)
         expires = None if op.ttl is None else now + timedelta(minutes=op.ttl)
-        metadata = {
-            **{f"{_VALUE}{name}": each for name, each in op.value.items()},
-            "namespace": list(op.namespace),
-            "under": ["/".join(map(_encoded, op.namespace[:depth])) for depth in range(1, len(op.namespace) + 1)],
-            "key": op.key,
-            "text": digest(text),
-            "ttl": op.ttl,
-            "created_at": now.isoformat(),  # a changed fact has a new row
-            "updated_at": now.isoformat(),
-        }
+        metadata = items.metadata(op, text, now)
         while True:
             kept = place.get_all()
             try:
                 if kept:
                     new = text if text != kept[0].text else None
-                    metadata["created_at"] = kept[0].metadata["created_at"]
+                    metadata["created_at"] = kept[0].metadata.get("created_at", metadata["created_at"])
                     place.update(kept[0].id, text=new, metadata=metadata, expires_at=expires)
                 elif not place.remember(text, metadata=metadata, expires_at=expires).facts:
                     continue  # another process has put the same meanwhile
@@ -200,73 +186,9 @@ class MemliteStore(BaseStore):
                 continue
             return
 
-    def _text(self, op: PutOp) -> str:
-        """What is searched of an item; its key where that is nothing."""
-        paths = self._fields if op.index is None else op.index or ()
-        value = dict(cast(Mapping[str, Any], op.value))
-        texts = (
-            list(_texts(value)) if paths is None else [text for path in paths for text in get_text_at_path(value, path)]
-        )
-        return "\n".join(text for text in texts if text.strip()) or op.key
-
     def _place(self, namespace: tuple[str, ...], key: str) -> Memory:
         """The scope of one key: it has one fact, or two where two processes have put it at the same time."""
         if not namespace or not key:
             raise InvalidInputError(f"namespace {excerpt(namespace)} or key {excerpt(key)} is empty, expected texts.")
-        user = "/".join(map(_encoded, namespace))
-        return self._memory.scope(user_id=user, agent_id=self._agent, run_id=_encoded(key))
-
-
-def _encoded(label: str) -> str:
-    """A label so that it ends nowhere but at its end, and no blank is trimmed of it."""
-    return re.sub(r"[%/\s]", lambda found: quote(found[0], safe=""), label)
-
-
-def _parts(fact: Fact) -> dict[str, Any]:
-    about = fact.metadata
-    return {
-        "namespace": tuple(about["namespace"]),
-        "key": about["key"],
-        "value": {name.removeprefix(_VALUE): each for name, each in about.items() if name.startswith(_VALUE)},
-        "created_at": datetime.fromisoformat(about["created_at"]),
-        "updated_at": datetime.fromisoformat(about["updated_at"]),
-    }
-
-
-def _texts(value: Any) -> Iterator[str]:
-    """The texts in a value; of numbers and booleans nothing, nobody asks for them in words."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for each in value.values():
-            yield from _texts(each)
-    elif isinstance(value, (list, tuple)):
-        for each in value:
-            yield from _texts(each)
-
-
-def _conditions(op: SearchOp) -> dict[str, Any]:
-    """The namespace and filter of a search as conditions on metadata."""
-    under = {"under": {"contains": "/".join(map(_encoded, op.namespace_prefix))}} if op.namespace_prefix else {}
-    return {
-        **_ITEMS,
-        **under,
-        **{f"{_VALUE}{name}": _operators(name, wanted) for name, wanted in (op.filter or {}).items()},
-    }
-
-
-def _operators(name: str, wanted: Any) -> Any:
-    if not isinstance(wanted, Mapping):
-        return wanted
-    if not all(isinstance(each, str) and each.startswith("$") for each in wanted):
-        raise InvalidInputError(
-            f"the filter on {excerpt(name)} is {excerpt(wanted)}, expected a text, number, boolean or null, or "
-            "operators like $gt: members of members cannot be filtered by."
-        )
-    return {each.removeprefix("$"): value for each, value in wanted.items()}
-
-
-def _matches(condition: MatchCondition, namespace: tuple[str, ...]) -> bool:
-    count = len(condition.path)
-    part = namespace[:count] if condition.match_type == "prefix" else namespace[max(0, len(namespace) - count) :]
-    return len(part) == count and all(wanted in ("*", label) for wanted, label in zip(condition.path, part))
+        user = "/".join(map(items.encoded, namespace))
+        return self._memory.scope(user_id=user, agent_id=self._agent, run_id=items.encoded(key))

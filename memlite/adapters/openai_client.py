@@ -7,11 +7,13 @@ waiting or for asyncio.
 from __future__ import annotations
 
 import asyncio
+import functools
 import inspect
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from memlite.adapters.answers import AsyncStream, Stream, answer_text
 from memlite.adapters.transcript import Extract, check, member, recalled, text_of
 from memlite.errors import InvalidInputError
 from memlite.memory import Memory
@@ -154,89 +156,20 @@ class _Completions(_Part):
         if inspect.iscoroutinefunction(inspect.unwrap(call)):
             return self._awaited(call, asked, messages)
         answer = call(**{**asked, "messages": self._remembering.recall(messages)})
+        if inspect.isawaitable(answer):  # of a client that does not say so beforehand
+            return self._finished(answer, asked, messages)
         if asked.get("stream") is True:
-            return _Stream(answer, self._remembering, messages)
-        self._remembering.remember(messages, _answer(answer, "message"))
+            return Stream(answer, functools.partial(self._remembering.remember, messages))
+        self._remembering.remember(messages, answer_text(answer, "message"))
         return answer
 
     async def _awaited(self, call: Any, asked: dict[str, Any], messages: list[Any]) -> Any:
         recalled = await asyncio.to_thread(self._remembering.recall, messages)
-        answer = await call(**{**asked, "messages": recalled})
+        return await self._finished(call(**{**asked, "messages": recalled}), asked, messages)
+
+    async def _finished(self, coming: Awaitable[Any], asked: dict[str, Any], messages: list[Any]) -> Any:
+        answer = await coming
         if asked.get("stream") is True:
-            return _AsyncStream(answer, self._remembering, messages)
-        await asyncio.to_thread(self._remembering.remember, messages, _answer(answer, "message"))
+            return AsyncStream(answer, functools.partial(self._remembering.remember, messages))
+        await asyncio.to_thread(self._remembering.remember, messages, answer_text(answer, "message"))
         return answer
-
-
-class _Streamed(_Part):
-    """An answer that comes in pieces. It is stored once, when it ends or is closed; not where it fails."""
-
-    def __init__(self, inner: Any, remembering: _Remembering, messages: list[Any]) -> None:
-        super().__init__(inner, remembering)
-        self._messages, self._over = messages, False
-        self._text: list[str] = []
-
-    def _end(self) -> None:
-        over, self._over = self._over, True
-        if not over:
-            self._remembering.remember(self._messages, "".join(self._text))
-
-
-class _Stream(_Streamed):
-    def __iter__(self) -> Iterator[Any]:
-        return self
-
-    def __next__(self) -> Any:
-        try:
-            piece = next(self._inner)
-        except StopIteration:
-            self._end()
-            raise
-        except Exception:
-            self._over = True
-            raise
-        self._text.append(_answer(piece, "delta"))
-        return piece
-
-    def close(self) -> None:
-        self._inner.close()
-        self._end()
-
-    def __enter__(self) -> _Stream:
-        return self
-
-    def __exit__(self, *error: Any) -> None:
-        self.close()
-
-
-class _AsyncStream(_Streamed):
-    def __aiter__(self) -> AsyncIterator[Any]:
-        return self
-
-    async def __anext__(self) -> Any:
-        try:
-            piece = await anext(self._inner)
-        except StopAsyncIteration:
-            await asyncio.to_thread(self._end)
-            raise
-        except Exception:
-            self._over = True
-            raise
-        self._text.append(_answer(piece, "delta"))
-        return piece
-
-    async def close(self) -> None:
-        await self._inner.close()
-        await asyncio.to_thread(self._end)
-
-    async def __aenter__(self) -> _AsyncStream:
-        return self
-
-    async def __aexit__(self, *error: Any) -> None:
-        await self.close()
-
-
-def _answer(given: Any, part: str) -> str:
-    """The text of the first choice of an answer, or of a piece of one."""
-    first = next((each for each in member(given, "choices") or () if not member(each, "index")), None)
-    return text_of(member(member(first, part), "content"))
