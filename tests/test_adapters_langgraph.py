@@ -107,6 +107,13 @@ def test_a_query_finds_by_words_the_best_first_within_its_namespace(store: Memli
     assert names(store.search((), query="works", filter={"stars": 3})) == [(("memories", "ben"), "work")]
 
 
+def test_a_query_finds_by_meaning(path: Path) -> None:
+    with Memory(path, extractor=False) as memory:
+        store = filled(MemliteStore(memory))
+        store.put(("memories", "ana"), "food", {"text": "Ana is allergic to walnuts."})
+        assert store.search(("memories", "ana"), query="What must she not eat?", limit=1)[0].key == "food"
+
+
 def test_items_with_the_same_text_are_all_found(memory: Memory) -> None:
     store = MemliteStore(memory)
     for user in ("ana", "ben", "eva"):
@@ -212,6 +219,19 @@ def test_stores_of_one_file_do_not_see_one_another_nor_what_else_is_there(memory
     assert one.list_namespaces() == [("n",)]
 
 
+def test_a_fact_that_was_archived_by_hand_does_not_stand_in_the_way(memory: Memory) -> None:
+    store = MemliteStore(memory)
+    store.put(("n",), "a", {"text": "Tea."})
+    (fact,) = memory.get_all(agent_id="langgraph")
+    memory.archive(fact.id)
+    assert store.get(("n",), "a") is None
+    memory.remember("Coffee.", user_id="n", agent_id="langgraph", run_id="b")
+    for key, text in (("a", "Tea."), ("b", "Coffee.")):
+        store.put(("n",), key, {"text": text})
+        assert store.get(("n",), key).value == {"text": text}  # type: ignore[union-attr]
+    assert len(store.search(("n",))) == 2
+
+
 @pytest.mark.parametrize(
     "value",
     [{"x": object()}, {"x": 2**70}, {"x": float("nan")}, {1: "x"}],
@@ -220,6 +240,13 @@ def test_stores_of_one_file_do_not_see_one_another_nor_what_else_is_there(memory
 def test_what_json_cannot_write_is_refused_and_the_item_stays(store: MemliteStore, value: Any) -> None:
     with pytest.raises(InvalidInputError):
         store.put(("memories", "ana"), "work", value)
+    assert store.get(("memories", "ana"), "work").value == VALUES[("memories", "ana"), "work"]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("ttl", [1e12, float("nan"), "5"], ids=str)
+def test_a_time_to_live_that_is_none_is_refused(store: MemliteStore, ttl: Any) -> None:
+    with pytest.raises(InvalidInputError, match="ttl"):
+        store.put(("memories", "ana"), "work", {"text": "New."}, ttl=ttl)
     assert store.get(("memories", "ana"), "work").value == VALUES[("memories", "ana"), "work"]  # type: ignore[union-attr]
 
 

@@ -226,6 +226,30 @@ def test_the_rest_of_a_client_is_its_own_and_other_ways_to_ask_are_refused(known
     assert len(said(known)) == 2
 
 
+def test_a_client_that_does_not_say_that_it_is_awaited_is_awaited(known: Memory) -> None:
+    class Other:
+        class chat:
+            class completions:
+                @staticmethod
+                def create(**asked: Any) -> Any:
+                    async def answer() -> Any:
+                        return {"choices": [{"message": {"content": "At Feedzai."}}]}
+
+                    return answer()
+
+    async def main() -> Any:
+        return await ask(with_memory(Other(), known, user_id="ana"), QUESTION)
+
+    assert asyncio.run(main())["choices"]
+    assert [text for _, text in said(known)] == ["Where does Ana work?", "At Feedzai."]
+
+
+@pytest.mark.parametrize("wrong", [{}, {"user_id": " "}, {"max_tokens": -1}, {"extract": "soon"}], ids=str)
+def test_what_would_fail_after_the_answer_is_refused_before_any(memory: Memory, wrong: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInputError):
+        with_memory(Server().sync(), memory, **({"user_id": "ana"} | wrong if wrong else {}))
+
+
 def test_messages_that_are_no_list_are_refused(known: Memory) -> None:
     with pytest.raises(InvalidInputError, match="list of messages"):
         with_memory(Server().sync(), known, user_id="ana").chat.completions.create(model="m", messages="hi")

@@ -169,7 +169,7 @@ class MemliteStore(BaseStore):
             return
         text = items.text(op.value, self._fields if op.index is None else op.index or ()) or op.key
         now = datetime.now(timezone.utc)
-        expires = None if op.ttl is None else now + timedelta(minutes=op.ttl)
+        expires = None if op.ttl is None else items.end(now, op.ttl)
         metadata = items.metadata(op, text, now)
         while True:
             kept = place.get_all()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 
@@ -44,6 +44,14 @@ def metadata(op: PutOp, text: str, now: datetime) -> dict[str, Any]:
         "created_at": now.isoformat(),  # a fact whose text changes has a new row
         "updated_at": now.isoformat(),
     }
+
+
+def end(now: datetime, minutes: float) -> datetime:
+    """When an item ends that lasts so long from now. Raises InvalidInputError."""
+    try:
+        return now + timedelta(minutes=minutes)
+    except (TypeError, OverflowError, ValueError) as error:
+        raise InvalidInputError(f"ttl is {excerpt(minutes)}, expected minutes: {error}.") from error
 
 
 def parts(fact: Fact) -> dict[str, Any]:

@@ -48,7 +48,8 @@ def with_memory(
         client = with_memory(OpenAI(), Memory("memory.db"), user_id="ana")
         client.chat.completions.create(model="gpt-5", messages=[{"role": "user", "content": "Where do I work?"}])
     """
-    check(memory).scope(user_id=user_id, agent_id=agent_id, run_id=run_id)  # refuses what is no id
+    checked = check(memory, extract=extract, max_tokens=max_tokens)
+    checked.scope(user_id=user_id, agent_id=agent_id, run_id=run_id)  # refuses what is no id
     return _Client(client, _Remembering(memory, user_id, agent_id, run_id, max_tokens, extract))
 
 

@@ -63,7 +63,8 @@ class MemliteCapability(AbstractCapability[Any]):
     extract: Extract = "later"
 
     def __post_init__(self) -> None:
-        check(self.memory).scope(user_id=self.user_id, agent_id=self.agent_id, run_id=self.run_id)  # refuses no ids
+        memory = check(self.memory, extract=self.extract, max_tokens=self.max_tokens)
+        memory.scope(user_id=self.user_id, agent_id=self.agent_id, run_id=self.run_id)  # refuses what is no id
 
     @classmethod
     def get_serialization_name(cls) -> str | None:

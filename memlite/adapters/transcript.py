@@ -7,10 +7,10 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from memlite import context
-from memlite.arguments import MOST_TOKENS
+from memlite.arguments import MOST_TOKENS, count
 from memlite.errors import InvalidInputError, NotFoundError, excerpt
 from memlite.memory import Memory
 from memlite.records import Message, Receipt
@@ -63,7 +63,7 @@ class Transcript:
     ) -> None:
         if not isinstance(run_id, str) or not run_id.strip():
             raise InvalidInputError(f"the id of the conversation is {excerpt(run_id)}, expected a text that names it.")
-        self._run = check(memory).scope(user_id=user_id, agent_id=agent_id, run_id=run_id)
+        self._run = check(memory, extract=extract).scope(user_id=user_id, agent_id=agent_id, run_id=run_id)
         self._framework, self._extract = framework, extract
 
     def append(self, items: Iterable[Item]) -> None:
@@ -76,10 +76,10 @@ class Transcript:
         """The last `limit` messages, all for None, in their order."""
         found: list[Message] = []
         while limit is None or len(found) < limit:
-            count = _PAGE if limit is None else min(_PAGE, limit - len(found))
-            page = self._run.get_messages(limit=count, before=found[0].id if found else None)
+            most = _PAGE if limit is None else min(_PAGE, limit - len(found))
+            page = self._run.get_messages(limit=most, before=found[0].id if found else None)
             found = page + found
-            if len(page) < count:
+            if len(page) < most:
                 break
         return found
 
@@ -106,10 +106,16 @@ class Transcript:
         return self._run.delete_all(everything=True)
 
 
-def check(memory: Memory) -> Memory:
-    """Refuse what is no `Memory`: adapters have threads of their own for what is awaited."""
+def check(memory: Memory, *, extract: Extract = "later", max_tokens: int = 0) -> Memory:
+    """Refuse, before a model is asked, what would fail after it has answered. A memory is no `AsyncMemory`: adapters
+    have threads of their own for what is awaited.
+    """
     if not isinstance(memory, Memory):
         raise InvalidInputError(f"memory is a {type(memory).__name__}, expected a memlite.Memory.")
+    if extract not in get_args(Extract):
+        raise InvalidInputError(f"extract is {excerpt(extract)}, expected one of {', '.join(get_args(Extract))}.")
+    if max_tokens != 0:
+        count("max_tokens", max_tokens, MOST_TOKENS)
     return memory
 
 
