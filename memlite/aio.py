@@ -41,6 +41,7 @@ class AsyncMemory:
     export = _in_thread(Memory.export)
     get = _in_thread(Memory.get)
     get_all = _in_thread(Memory.get_all)
+    get_messages = _in_thread(Memory.get_messages)
     search = _in_thread(Memory.search)
     context = _in_thread(Memory.context)
     why = _in_thread(Memory.why)

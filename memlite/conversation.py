@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import tzinfo
 from typing import Any
 
-from memlite import instants
+from memlite import filters, instants
 from memlite.errors import InvalidInputError, excerpt
 from memlite.messages import NewMessage
 from memlite.scopes import check_text
@@ -29,7 +29,8 @@ def read(given: Given, observed: tuple[int, int], zone: tzinfo | None) -> list[N
     """Validate a conversation: a text (one user message), a message, or a list of either.
 
     A message has "role" and "content" (a text, or OpenAI's content parts), and may have "name" (the speaker),
-    "id" (the caller's own, unique in its scope) and "observed_at" (else `observed`). Other keys are ignored.
+    "id" (the caller's own, unique in its scope), "observed_at" (else `observed`) and "metadata" (of this message alone,
+    over what is given for all; facts that are learnt from it do not have it). Other keys are ignored.
     Raises InvalidInputError naming the message that cannot be used; then nothing is stored.
     """
     if isinstance(given, (str, Mapping)):
@@ -77,7 +78,9 @@ def _message(item: object, number: int, observed: tuple[int, int], zone: tzinfo 
         if item.get("observed_at") is None
         else instants.read(item["observed_at"], zone, f"observed_at of {where}")
     )
-    return NewMessage(role, " ".join(name.split()), content, at, offset, caller_id)
+    own = item.get("metadata")
+    metadata = "" if own is None else filters.check_metadata(own)
+    return NewMessage(role, " ".join(name.split()), content, at, offset, caller_id, metadata)
 
 
 def _content(item: Mapping[str, Any], where: str) -> str:

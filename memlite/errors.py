@@ -8,6 +8,7 @@ MemliteError
 │   ├── ForeignFileError                    it is not a memlite file
 │   ├── NewerFileError                      a newer memlite wrote it
 │   └── ReadOnlyError                       memlite may not write there
+├── FrameworkMissingError (also an ImportError)  the package that an adapter is for is not installed
 ├── ServerError                             `memlite serve` cannot serve the file
 └── ModelError                              a model cannot be used
     ├── ModelMissingError                   no model, or the package that runs it, is installed
@@ -56,6 +57,10 @@ class NewerFileError(FileError):
 
 class ReadOnlyError(FileError):
     """memlite may not write to the file or the folder it is in."""
+
+
+class FrameworkMissingError(MemliteError, ImportError):
+    """The package that an adapter is for is not installed; the message names the extra that brings it."""
 
 
 class ServerError(MemliteError):

@@ -1149,6 +1149,31 @@ class Memory:
             more = len(ids) > count
             return Page(tuple(self._facts(db, ids[:count])), str(ids[count - 1]) if more else None)
 
+    def get_messages(
+        self,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        limit: int = 100,
+        before: str | None = None,
+    ) -> list[Message]:
+        """The last messages of a scope, 1 to 1,000 of them, in the order in which they were stored: of a run, what was
+        said last in that conversation.
+
+        before: the id of a message, of which only those stored earlier are returned; the first one's id fetches the
+        page before. Those that an undo or a fix hides are left out. Raises InvalidInputError, NotFoundError.
+        """
+        scope = self._ids(user_id, agent_id, run_id)
+        count = arguments.count("limit", limit)
+        with self._database.read() as db:
+            reach = scopes.reach(db, scope)
+            if reach is None:
+                return []
+            below = None if before is None else self._find_message(db, before, _within(reach))
+            found = messages.last(db, reach.scopes, reach.bindings, below, count)
+            return list(messages.fetch(db, found[::-1]).values())
+
     def history(
         self,
         id: str | None = None,
@@ -1346,7 +1371,10 @@ class Memory:
                     expires_at=expires_at,
                 )
                 told = recalled.read(db, row, message)
-                stored.append(messages.insert(db, row.id, batch.id, message, metadata, now, told.own))
+                given = metadata
+                if message.metadata:
+                    given = filters.check_metadata({**json.loads(metadata), **json.loads(message.metadata)})
+                stored.append(messages.insert(db, row.id, batch.id, message, given, now, told.own))
                 messages.recall(db, stored[-1][0], told.facts)
                 repeated += told.skipped
             if batch is None:

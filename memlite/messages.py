@@ -43,7 +43,9 @@ _LEARNT_BY = (
 
 @dataclass(frozen=True, slots=True)
 class NewMessage:
-    """A validated turn, not yet stored. Instants are UTC milliseconds, the offset minutes."""
+    """A validated turn, not yet stored. Instants are UTC milliseconds, the offset minutes; metadata is canonical JSON,
+    or empty where it has none of its own.
+    """
 
     role: str
     name: str
@@ -51,6 +53,7 @@ class NewMessage:
     observed_at: int
     observed_offset: int
     caller_id: str | None = None
+    metadata: str = ""
 
 
 class Place(NamedTuple):
@@ -271,6 +274,22 @@ def fetch(db: apsw.Connection, ids: Iterable[int]) -> dict[int, Message]:
         for row in rows
     }
     return {id_: found[id_] for id_ in wanted if id_ in found}
+
+
+def last(db: apsw.Connection, scopes: str, bindings: Sequence[object], before: int | None, limit: int) -> list[int]:
+    """The row ids of the last messages that nothing hides, the newest first. scopes: a query of row ids of scopes.
+    before: a row id, of which only earlier ones follow.
+    """
+    earlier = "AND m.id < ?" if before is not None else ""
+    # The plus keeps SQLite from walking back through everybody's messages until it has enough of these.
+    rows = db.execute(
+        f"""
+        SELECT m.id FROM messages m WHERE m.scope_id IN ({scopes}) AND m.archived_at IS NULL {earlier}
+        ORDER BY +m.id DESC LIMIT ?
+        """,
+        (*bindings, *([before] if before is not None else []), limit),
+    )
+    return [id_ for (id_,) in rows]
 
 
 def existing(db: apsw.Connection, ids: Iterable[int]) -> tuple[int, ...]:

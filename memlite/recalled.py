@@ -108,6 +108,9 @@ class _Reader:
 
     def own(self, piece: str) -> str:
         """A piece of a message without what was recalled."""
+        if piece.strip() == context.NOTE:
+            self._skip(piece, None)
+            return ""
         kept = ""
         for _ in range(_MOST_LINES):
             line = next((line for line in context.recalled(piece.rstrip()) if self._is_line(line, piece)), None)
