@@ -168,6 +168,13 @@ def test_each_memory_stays_whose_it_was_and_ids_that_are_given_go_first(memory: 
     assert len(known(memory, user_id="eve")) == 2
 
 
+def test_a_memory_of_mem0_counts_to_the_end_of_its_last_day(memory: Memory, tmp_path: Path) -> None:
+    memory.import_file(qdrant(tmp_path, point("1", memory_of("I like tea", expiration_date="2099-01-01"))))
+    (fact,) = known(memory)
+    assert fact.expires_at is not None
+    assert fact.expires_at.isoformat(timespec="seconds") == "2099-01-01T23:59:59+00:00"
+
+
 def test_the_history_alone_tells_what_mem0_knew(memory: Memory, tmp_path: Path) -> None:
     place = history(
         tmp_path / "history.db",

@@ -267,6 +267,13 @@ def test_raw_messages_are_memories_with_their_role_and_speaker(m: Memory) -> Non
     assert m.add(said[:1], user_id="ana", infer=False) == {"results": []}
 
 
+def test_a_raw_message_has_the_time_that_it_was_said(m: Memory) -> None:
+    said = [{"role": "user", "content": "I like tea.", "observed_at": "2024-05-01T10:00:00+02:00"}, "I like cake."]
+    m.add(said, user_id="ana", infer=False, timestamp="2025-01-01T00:00:00Z")
+    times = {each["memory"]: each["created_at"] for each in m.get_all(filters=ANA)["results"]}
+    assert times == {"I like tea.": "2024-05-01T08:00:00+00:00", "I like cake.": "2025-01-01T00:00:00+00:00"}
+
+
 def test_a_raw_message_that_is_known_is_named_and_not_stored_again(m: Memory) -> None:
     (one,) = raw(m, "Ana likes tea.")
     again = m.add(["Ana likes tea.", "Ana likes cake.", "Ana likes cake."], user_id="ana", infer=False)["results"]
@@ -625,6 +632,13 @@ def test_what_is_left_aside_is_named_and_no_secret_with_it(path: Path) -> None:
     assert "sk-secret" not in told
 
 
+def test_a_warning_names_the_line_that_called(path: Path) -> None:
+    parts = settings(path, version="v2")
+    with pytest.warns(Mem0Warning) as told, Memory.from_config(parts) as m:
+        raw(m, "Ana likes tea.", metadata={"user_id": "ben"})
+    assert {each.filename for each in told} == {__file__}
+
+
 def test_a_model_of_mem0_is_run_here_where_it_can_be(path: Path, models: Path) -> None:
     (gguf,) = (models / "extractor").glob("*.gguf")
     local = {"provider": "ollama", "config": {"model": str(gguf)}}
@@ -694,19 +708,15 @@ def test_every_call_is_awaited(path: Path) -> None:
 # -- every parameter -------------------------------------------------------------------------------------
 
 
-def call(name: str, of: type = Memory) -> Any:
-    """What is called in mem0 by a name of the table."""
+def call(name: str, of: Any) -> Any:
+    """What is called by a name of the table, of a class that nobody has opened."""
     if name == "Memory":
         return of
     if name == "project.update":
-        return type(of.project.fget(object.__new__(of) if of is Memory else _unopened(of))).update  # type: ignore[attr-defined]
+        unopened = object.__new__(of)
+        unopened._memory = None  # of AsyncMemory
+        return type(unopened.project).update
     return getattr(of, name)
-
-
-def _unopened(of: type) -> Any:
-    made = object.__new__(of)
-    made._memory = None
-    return made
 
 
 @pytest.mark.parametrize("of", [Memory, AsyncMemory])
@@ -749,11 +759,12 @@ def test_mem0_has_no_parameter_that_is_not_in_the_table(tmp_path: Path, monkeypa
         warnings.simplefilter("ignore")
         mem0 = pytest.importorskip("mem0", reason="mem0ai is not installed, and need not be")
     for name, given in MEM0.items():
-        wanted = [each for each in given if each != "llm"]
-        theirs = inspect.signature(call(name, mem0.Memory)).parameters
-        assert [each for each in theirs if each != "self"] == wanted, name
-        for key in wanted:
-            assert given[key] in (NONE, theirs[key].default), (name, key)
+        for of in (mem0.Memory, mem0.AsyncMemory):
+            wanted = [each for each in given if each != "llm" or of is mem0.AsyncMemory]
+            theirs = inspect.signature(call(name, of)).parameters
+            assert [each for each in theirs if each != "self"] == wanted, name
+            for key in wanted:
+                assert given[key] in (NONE, theirs[key].default), (name, key)
     public = {
         name
         for name in dir(mem0.Memory)

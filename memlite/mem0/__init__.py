@@ -6,7 +6,8 @@ ValueError is one here too. What is left aside is told by a `Mem0Warning`, never
 """
 
 from memlite.mem0.aio import AsyncMemory
-from memlite.mem0.config import Mem0Warning, MemoryConfig
+from memlite.mem0.config import MemoryConfig
 from memlite.mem0.memory import Memory, MemoryNotFoundError
+from memlite.mem0.notices import Mem0Warning
 
 __all__ = ["AsyncMemory", "Mem0Warning", "Memory", "MemoryConfig", "MemoryNotFoundError"]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from memlite.errors import InvalidInputError, excerpt
+from memlite.mem0.notices import tell
 from memlite.places import default_path
 
 OWN = "memlite"  # the provider whose `model` or `path` is memlite's own choice
@@ -24,10 +24,6 @@ _GONE = {
     "custom_instructions",
     "custom_update_memory_prompt": "what a fact replaces is told by its own words",
 }
-
-
-class Mem0Warning(UserWarning):
-    """Something of mem0's that memlite leaves aside, or does otherwise; the message says what holds instead."""
 
 
 @dataclass
@@ -82,7 +78,7 @@ def read(config: object) -> Settings:
     if settings.instructions is not None and not isinstance(settings.instructions, str):
         raise InvalidInputError(f"custom_instructions is {excerpt(settings.instructions)}, expected a text.")
     if aside:
-        warnings.warn("mem0's configuration: left aside are " + "; ".join(aside) + ".", Mem0Warning, stacklevel=4)
+        tell("mem0's configuration: left aside are " + "; ".join(aside) + ".")
     return settings
 
 
@@ -124,9 +120,9 @@ def _path(given: Mapping[str, Any], aside: list[str]) -> str | Path:
     if not isinstance(name, str) or Path(name).name != name:
         raise InvalidInputError(f"collection_name is {excerpt(name)}, expected a name that a file can have.")
     if named:
-        path = Path(named)
+        path = Path(named).expanduser()
         whole = str(named) == ":memory:" or path.suffix in _FILES
-        found: str | Path = named if whole else path / f"{name}.db"
+        found: str | Path = path if whole else path / f"{name}.db"
     elif collection is None or os.environ.get("MEMLITE_DB"):
         found = default
     else:

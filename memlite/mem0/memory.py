@@ -13,15 +13,16 @@ from memlite import arguments, conversation, instants
 from memlite.errors import InvalidInputError, NotFoundError, excerpt
 from memlite.mem0 import config as configuration
 from memlite.mem0 import shapes
-from memlite.mem0.config import Mem0Warning, MemoryConfig
+from memlite.mem0.config import MemoryConfig
 from memlite.mem0.filters import IDS, id_text, read_filters
+from memlite.mem0.notices import tell
 from memlite.records import AddResult, Fact, Receipt
-from memlite.rerank import open_reranker, reranked
+from memlite.rerank import POOL, open_reranker, reranked
 
 PROCEDURAL = "procedural_memory"
 
 _IDENTITY = (*IDS, "actor_id")  # say whose memory it is, which metadata may not
-_POOL = 60  # facts that are scored at least, so that a score is the same for every top_k up to it
+_POOL = 20  # facts that are scored at least, so that a score is the same for every top_k up to it
 
 
 class MemoryNotFoundError(NotFoundError, ValueError):
@@ -102,7 +103,9 @@ class Memory:
             if turn.role != "system":
                 actor = {"actor_id": turn.name} if turn.name else {}
                 metadata = {**own, "role": turn.role, **actor}
-                facts.append({"text": turn.content, "by": turn.name or turn.role, "metadata": metadata})
+                said = instants.local(turn.observed_at, turn.observed_offset) if turn.observed_at else None
+                who = turn.name or turn.role
+                facts.append({"text": turn.content, "by": who, "metadata": metadata, "observed_at": said})
         if not facts:
             return {"results": []}
         result = self.memlite.remember(facts, **about)
@@ -122,7 +125,7 @@ class Memory:
         self, messages: Any, own: dict[str, Any], about: dict[str, Any], prompt: str | None
     ) -> dict[str, Any]:
         if prompt:
-            _warn("prompt: a procedural memory is what was said, word for word, and no model writes it anew")
+            tell("prompt: a procedural memory is what was said, word for word, and no model writes it anew")
         turns = conversation.read(messages, (0, 0), None)
         text = "\n".join(f"{turn.name or turn.role}: {turn.content}" for turn in turns)
         result = self.memlite.remember({"text": text, "metadata": own}, kind="procedural", **about)
@@ -156,7 +159,7 @@ class Memory:
             page = self.memlite.get_all(
                 **ids,
                 filters=conditions,
-                limit=min(left, arguments.MOST),
+                limit=arguments.MOST if show_expired else min(left, arguments.MOST),
                 cursor=cursor,
                 past=show_expired,
             )
@@ -186,7 +189,7 @@ class Memory:
 
         filters: ids, at least one of them, and conditions on metadata. top_k: 0 to 1,000. threshold: the least score, 0
         to 1: how near a memory is by meaning, words or names (see docs/mem0.md). rerank: the configured reranker orders
-        the best 60, and gives each a rerank_score. explain: `score_details` for each. reference_date: from when on the
+        the best 50, and gives each a rerank_score. explain: `score_details` for each. reference_date: from when on the
         query counts "last week". show_expired: also those whose expiration_date is past. Raises InvalidInputError.
         """
         _refuse(kwargs, "search")
@@ -197,10 +200,11 @@ class Memory:
             raise InvalidInputError(f"query is {excerpt(query)}, expected a text.")
         if rerank and self.reranker is None:
             raise InvalidInputError("rerank=True, but the configuration names no reranker: add one, or leave it out.")
+        most = max(count, POOL if rerank else _POOL)
         hits = self.memlite.search(
             query,
             **ids,
-            limit=max(count, _POOL),
+            limit=min(4 * most, arguments.MOST) if show_expired else most,  # with what was replaced, which is dropped
             filters=conditions,
             explain=True,
             include=["facts"],
@@ -312,7 +316,7 @@ class Memory:
         told: dict[str, Any] = {"results": results}
         if result.status == "queued":
             told |= {"status": result.status, "reason": result.reason}
-            _warn(f"the messages are stored and wait to be learnt from: {result.reason}")
+            tell(f"the messages are stored and wait to be learnt from: {result.reason}")
         self._note(result.notes)
         return told
 
@@ -321,7 +325,7 @@ class Memory:
         for note in notes:
             if note not in self._noted:
                 self._noted.add(note)
-                _warn(note)
+                tell(note)
 
     def _fact(self, memory_id: object) -> Fact | None:
         """The fact with this id, whole; None where there is none."""
@@ -375,7 +379,7 @@ def _own(metadata: object, existing: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(metadata, Mapping):
         raise InvalidInputError(f"metadata is {excerpt(metadata)}, expected a dict.")
     if other := [key for key in _IDENTITY if key in metadata and metadata[key] != existing.get(key)]:
-        _warn(f"metadata has {', '.join(other)}, which are left aside: the ids are parameters of add()")
+        tell(f"metadata has {', '.join(other)}, which are left aside: the ids are parameters of add()")
     return {key: value for key, value in metadata.items() if key not in _IDENTITY}
 
 
@@ -400,7 +404,7 @@ def _tell_of(receipt: Receipt) -> None:
     """Say where something of what was deleted is left."""
     if not receipt.clean:
         places = [place.name for place in receipt.checked if place.after]
-        _warn("something of what was deleted is left: " + "; ".join((*places, *receipt.notes)))
+        tell("something of what was deleted is left: " + "; ".join((*places, *receipt.notes)))
 
 
 def _whole(memory_id: object) -> str:
@@ -438,7 +442,3 @@ def _admitted(fact: Fact, show_expired: bool) -> bool:
     is past.
     """
     return fact.current or _expired(fact) if show_expired else not _expired(fact)
-
-
-def _warn(what: str) -> None:
-    warnings.warn(what, Mem0Warning, stacklevel=4)

@@ -112,12 +112,12 @@ def expiry(value: object) -> datetime | None:
 
 
 def instant(value: object, name: str) -> datetime | date | str | None:
-    """A time as mem0's platform takes it: Unix seconds, a datetime, or ISO 8601."""
+    """A time as mem0's platform takes it: Unix seconds (a day is the machine's), a datetime, or ISO 8601."""
     if value is None or isinstance(value, (str, date)):
         return value
     try:
         if isinstance(value, (int, float)) and not isinstance(value, bool):
-            return datetime.fromtimestamp(value, timezone.utc)
+            return datetime.fromtimestamp(value, timezone.utc).astimezone()
     except (ValueError, OverflowError, OSError):
         pass
     raise InvalidInputError(f"{name} is {excerpt(value)}, expected Unix time in seconds, a datetime or ISO 8601 text.")
