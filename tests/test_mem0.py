@@ -632,6 +632,12 @@ def test_what_is_left_aside_is_named_and_no_secret_with_it(path: Path) -> None:
     assert "sk-secret" not in told
 
 
+def test_a_refusal_shows_no_secret() -> None:
+    with pytest.raises(InvalidInputError) as refused:
+        Memory({"llm": {"provider": "openai", "confg": {"api_key": "sk-secret"}}})
+    assert "sk-secret" not in str(refused.value)
+
+
 def test_a_warning_names_the_line_that_called(path: Path) -> None:
     parts = settings(path, version="v2")
     with pytest.warns(Mem0Warning) as told, Memory.from_config(parts) as m:
@@ -657,6 +663,8 @@ def test_a_model_of_mem0_is_run_here_where_it_can_be(path: Path, models: Path) -
         {"vector_store": "qdrant"},
         {"vector_store": {"provider": "qdrant", "confg": {}}},
         {"vector_store": {"config": {"path": "x"}}},
+        {"vector_store": {"provider": "", "config": {"path": "x"}}},
+        {"vector_store": {"provider": "qdrant", "config": {"collection_name": ""}}},
         {"vector_store": {"provider": "memlite", "config": {"host": "localhost"}}},
         {"vector_store": {"provider": "qdrant", "config": {"path": 5}}},
         {"vector_store": {"provider": "qdrant", "config": {"collection_name": "../../x"}}},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +53,6 @@ class Settings:
     embedder: Any = None
     reranker: Any = None
     instructions: str | None = None
-    left_aside: list[str] = field(default_factory=list)
 
 
 def read(config: object) -> Settings:
@@ -70,7 +69,7 @@ def read(config: object) -> Settings:
     aside = [f"{name}: {why}" for name, why in _GONE.items() if given.get(name)]
     if given.get("version", "v1.1") != "v1.1":
         aside.append(f"version {excerpt(given['version'])}: what is returned has the shapes of v1.1")
-    settings = Settings(_path(given, aside), left_aside=aside)
+    settings = Settings(_path(given, aside))
     settings.extractor = _extractor(given, aside)
     settings.embedder = _embedder(given, aside)
     settings.reranker = _reranker(given, aside)
@@ -97,11 +96,11 @@ def _part(given: Mapping[str, Any], name: str) -> tuple[str, dict[str, Any]]:
     part = given.get(name)
     if part is None:
         return "", {}
-    if not isinstance(part, Mapping) or not set(part) <= {"provider", "config"}:
-        raise InvalidInputError(f"{name} is {excerpt(part)}, expected {{'provider': NAME, 'config': {{...}}}}.")
-    provider, config = part.get("provider"), part.get("config") or {}
-    if not isinstance(provider, str) or not provider or not isinstance(config, Mapping):
-        raise InvalidInputError(f"{name} is {excerpt(part)}, expected {{'provider': NAME, 'config': {{...}}}}.")
+    provider, config = (part.get("provider"), part.get("config") or {}) if isinstance(part, Mapping) else (None, None)
+    known = {"provider", "config"}
+    if not (provider and isinstance(provider, str) and isinstance(config, Mapping) and set(part) <= known):
+        # Not what it is: there may be keys of services in it.
+        raise InvalidInputError(f"{name} is not of the form {{'provider': NAME, 'config': {{...}}}}.")
     return provider, dict(config)
 
 
@@ -117,7 +116,7 @@ def _path(given: Mapping[str, Any], aside: list[str]) -> str | Path:
         return named or default
     collection = config.pop("collection_name", None)
     name = "mem0" if collection is None else collection
-    if not isinstance(name, str) or Path(name).name != name:
+    if not isinstance(name, str) or not name or Path(name).name != name:
         raise InvalidInputError(f"collection_name is {excerpt(name)}, expected a name that a file can have.")
     if named:
         path = Path(named).expanduser()
