@@ -11,15 +11,16 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from memlite.memory import Memory
 
+M = TypeVar("M")
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def _in_thread(
-    verb: Callable[Concatenate[Memory, P], R],
-) -> Callable[Concatenate[AsyncMemory, P], Coroutine[Any, Any, R]]:
+def in_thread(verb: Callable[Concatenate[M, P], R]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]:
+    """A verb to await: it runs in a thread, on the `_memory` of whoever has it."""
+
     @functools.wraps(verb)
-    async def call(self: AsyncMemory, *args: P.args, **kwargs: P.kwargs) -> R:
+    async def call(self: Any, *args: P.args, **kwargs: P.kwargs) -> R:
         return await asyncio.to_thread(verb, self._memory, *args, **kwargs)
 
     return call  # type: ignore[return-value]  # wraps() keeps the names; the parameters are P's all the same
@@ -35,46 +36,46 @@ class AsyncMemory:
         """Takes what `Memory` takes."""
         self._memory = Memory(*args, **kwargs)
 
-    add = _in_thread(Memory.add)
-    remember = _in_thread(Memory.remember)
-    import_file = _in_thread(Memory.import_file)
-    export = _in_thread(Memory.export)
-    get = _in_thread(Memory.get)
-    get_all = _in_thread(Memory.get_all)
-    get_messages = _in_thread(Memory.get_messages)
-    search = _in_thread(Memory.search)
-    context = _in_thread(Memory.context)
-    why = _in_thread(Memory.why)
-    update = _in_thread(Memory.update)
-    archive = _in_thread(Memory.archive)
-    restore = _in_thread(Memory.restore)
-    undo = _in_thread(Memory.undo)
-    prune = _in_thread(Memory.prune)
-    audit = _in_thread(Memory.audit)
-    preview_fix = _in_thread(Memory.preview_fix)
-    fix = _in_thread(Memory.fix)
-    set_ttl = _in_thread(Memory.set_ttl)
-    ttls = _in_thread(Memory.ttls)
-    delete = _in_thread(Memory.delete)
-    preview_delete = _in_thread(Memory.preview_delete)
-    delete_query = _in_thread(Memory.delete_query)
-    preview_delete_query = _in_thread(Memory.preview_delete_query)
-    preview_delete_all = _in_thread(Memory.preview_delete_all)
-    delete_all = _in_thread(Memory.delete_all)
-    reset = _in_thread(Memory.reset)
-    history = _in_thread(Memory.history)
-    lineage = _in_thread(Memory.lineage)
-    diff = _in_thread(Memory.diff)
-    entities = _in_thread(Memory.entities)
-    stats = _in_thread(Memory.stats)
-    work = _in_thread(Memory.work)
-    reembed = _in_thread(Memory.reembed)
-    reextract = _in_thread(Memory.reextract)
-    rollback_reembed = _in_thread(Memory.rollback_reembed)
-    compact = _in_thread(Memory.compact)
-    repair = _in_thread(Memory.repair)
-    backup = _in_thread(Memory.backup)
-    close = _in_thread(Memory.close)
+    add = in_thread(Memory.add)
+    remember = in_thread(Memory.remember)
+    import_file = in_thread(Memory.import_file)
+    export = in_thread(Memory.export)
+    get = in_thread(Memory.get)
+    get_all = in_thread(Memory.get_all)
+    get_messages = in_thread(Memory.get_messages)
+    search = in_thread(Memory.search)
+    context = in_thread(Memory.context)
+    why = in_thread(Memory.why)
+    update = in_thread(Memory.update)
+    archive = in_thread(Memory.archive)
+    restore = in_thread(Memory.restore)
+    undo = in_thread(Memory.undo)
+    prune = in_thread(Memory.prune)
+    audit = in_thread(Memory.audit)
+    preview_fix = in_thread(Memory.preview_fix)
+    fix = in_thread(Memory.fix)
+    set_ttl = in_thread(Memory.set_ttl)
+    ttls = in_thread(Memory.ttls)
+    delete = in_thread(Memory.delete)
+    preview_delete = in_thread(Memory.preview_delete)
+    delete_query = in_thread(Memory.delete_query)
+    preview_delete_query = in_thread(Memory.preview_delete_query)
+    preview_delete_all = in_thread(Memory.preview_delete_all)
+    delete_all = in_thread(Memory.delete_all)
+    reset = in_thread(Memory.reset)
+    history = in_thread(Memory.history)
+    lineage = in_thread(Memory.lineage)
+    diff = in_thread(Memory.diff)
+    entities = in_thread(Memory.entities)
+    stats = in_thread(Memory.stats)
+    work = in_thread(Memory.work)
+    reembed = in_thread(Memory.reembed)
+    reextract = in_thread(Memory.reextract)
+    rollback_reembed = in_thread(Memory.rollback_reembed)
+    compact = in_thread(Memory.compact)
+    repair = in_thread(Memory.repair)
+    backup = in_thread(Memory.backup)
+    close = in_thread(Memory.close)
 
     def scope(
         self, *, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from datetime import date, datetime, timedelta, timezone, tzinfo
+from datetime import time as clock
 
 from memlite.errors import InvalidInputError, excerpt
 
@@ -58,6 +59,11 @@ def local(milliseconds: int, offset: int = 0) -> datetime:
         return instant.astimezone(zone)
     except OverflowError:  # the first or the last hours of the calendar, which another offset leaves
         return instant
+
+
+def end_of_day(day: date) -> datetime:
+    """The last moment of a day in UTC."""
+    return datetime.combine(day, clock.max, timezone.utc)
 
 
 def beside(milliseconds: int, observed: int, offset: int, zone: tzinfo | None) -> datetime:

@@ -898,6 +898,7 @@ class Memory:
         as_of: Instant | None = None,
         known_at: Instant | None = None,
         half_life: timedelta | float | None = None,
+        asked_at: Instant | None = None,
     ) -> Hits:
         """The current facts and messages that answer a query, best first. Any text is a legal query.
 
@@ -910,14 +911,21 @@ class Memory:
         time zone of this Memory. known_at: what memlite took for true at this instant, in the words that it had then;
         what was archived or deleted since is not shown.
         half_life: a timedelta or days in which the odds of a hit halve since it was last said, at most five times (see
-        `rank.HALVINGS`). As of another time it is the age that it had then.
+        `rank.HALVINGS`). As of another time it is the age that it had then. asked_at: when the query is asked, by which
+        it means what it says of time ("last week"); by default now.
         A text that is the query comes first with a score of 1, or in its place a fact that was learnt from it. Of a
         long query the first 20,000 characters are read for words, at most 64 of them, and the first and the last
         thousand for what it means. Raises InvalidInputError.
         """
         kinds = arguments.included(include)
         count = arguments.count("limit", limit)
-        when: dict[str, Any] = {"past": past, "as_of": as_of, "known_at": known_at, "half_life": half_life}
+        when: dict[str, Any] = {
+            "past": past,
+            "as_of": as_of,
+            "known_at": known_at,
+            "half_life": half_life,
+            "asked_at": asked_at,
+        }
         return self._search(query, self._ids(user_id, agent_id, run_id), filters, kinds, count, explain=explain, **when)
 
     def _search(
@@ -996,6 +1004,7 @@ class Memory:
         as_of: Instant | None = None,
         known_at: Instant | None = None,
         half_life: timedelta | float | None = None,
+        asked_at: Instant | None = None,
     ) -> Why:
         """Why a fact or message does or does not come back when `search` is asked so, and what to do to see it.
 
@@ -1005,7 +1014,13 @@ class Memory:
         kinds = arguments.included(include)
         count = arguments.count("limit", limit)
         scope = self._ids(user_id, agent_id, run_id)
-        when: dict[str, Any] = {"past": past, "as_of": as_of, "known_at": known_at, "half_life": half_life}
+        when: dict[str, Any] = {
+            "past": past,
+            "as_of": as_of,
+            "known_at": known_at,
+            "half_life": half_life,
+            "asked_at": asked_at,
+        }
         with self._asked(query, scope, filters, writes=False, **when) as (db, asked):
             no_vector = self._semantic.note or ("" if vectors.identity(db) else _NO_VECTORS)
             given = why.Given(query, scope, kinds, count, no_vector)
@@ -1036,6 +1051,7 @@ class Memory:
         as_of: Instant | None = None,
         known_at: Instant | None = None,
         half_life: timedelta | float | None = None,
+        asked_at: Instant | None = None,
     ) -> Iterator[tuple[apsw.Connection, Asked | None]]:
         """A query made ready, and the file at one moment; None where nobody has ever used the scope.
 
@@ -1049,6 +1065,7 @@ class Memory:
                 "took for true then, past everything."
             )
         then, known = self._instant(as_of, "as_of"), self._instant(known_at, "known_at")
+        asked = self._instant(asked_at, "asked_at")
         fading = None if half_life is None else arguments.duration("half_life", half_life)
         sql, bindings = _compile(conditions)
         read = read_query(query)
@@ -1067,7 +1084,7 @@ class Memory:
                 )
             asks_for_past = former.asked_for(read.text[:2000])
             now = instants.now()
-            today = instants.local(now).astimezone(self._zone)
+            today = instants.local(*asked) if asked else instants.local(now).astimezone(self._zone)
             named = dates.find(read.text[:2000], today)
             last = max((each.last for each in named), default=today.date())
             free = past is None and as_of is None and known_at is None

@@ -101,7 +101,8 @@ def import_(
 
         source, told = guess.source(Path(path).expanduser())
         click.echo(f"{source}: {told}", err=True)
-    if source == "memlite" and not typed(*ids):  # what stands in the environment is not meant for it
+    # They say whose memory something is: neither the default user nor what stands in the environment is meant.
+    if source in ("memlite", "mem0") and not typed(*ids):
         whose: dict[str, Any] = {}
     else:
         whose = scope_of(**ids)

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
-from memlite import Fact, InvalidInputError, Memory
+from memlite import Fact, InvalidInputError, Memory, cli
 from memlite.records import Imported
 
 # A point as qdrant-client 1.19 stored it for mem0 2.2.1: "Ana lives in Lisbon.", of user ana.
@@ -166,6 +167,39 @@ def test_each_memory_stays_whose_it_was_and_ids_that_are_given_go_first(memory: 
     assert "no user_id" in done.left_out[0].reason
     assert memory.import_file(folder, user_id="eve").added == {"facts": 2}
     assert len(known(memory, user_id="eve")) == 2
+
+
+def test_a_memory_of_mem0_keeps_its_id_where_it_stays_whose_it_was(memory: Memory, tmp_path: Path) -> None:
+    id_ = "0b5f1a3e-8f6c-4f0e-9a3d-2f6f0c1d2e3f"
+    folder = qdrant(tmp_path, point(id_, memory_of("Ana sings.")))
+    memory.import_file(folder)
+    memory.import_file(folder, user_id="eve")
+    ids = [fact.id for who in ("ana", "eve") for fact in known(memory, user_id=who)]
+    assert ids[0] == id_.replace("-", "")
+    assert len(set(ids)) == 2
+    again(memory, folder)
+
+
+def test_on_the_command_line_each_memory_of_mem0_stays_whose_it_was(path: Path, tmp_path: Path) -> None:
+    folder = qdrant(tmp_path, point("1", memory_of("Ana sings.")), point("2", memory_of("Bob sings.", user_id="bob")))
+    command = ["import", "mem0", str(folder), "--db", str(path)]
+    assert CliRunner().invoke(cli.main, command, env={"MEMLITE_USER": "me"}).exit_code == 0
+    with Memory(path, embedder=False, extractor=False) as memory:
+        assert [[fact.text for fact in known(memory, user_id=who)] for who in ("ana", "bob", "me")] == [
+            ["Ana sings."],
+            ["Bob sings."],
+            [],
+        ]
+    assert CliRunner().invoke(cli.main, [*command, "--user", "eve"]).exit_code == 0
+    with Memory(path, embedder=False, extractor=False) as memory:
+        assert len(known(memory, user_id="eve")) == 2
+
+
+def test_a_memory_of_mem0_counts_to_the_end_of_its_last_day(memory: Memory, tmp_path: Path) -> None:
+    memory.import_file(qdrant(tmp_path, point("1", memory_of("I like tea", expiration_date="2099-01-01"))))
+    (fact,) = known(memory)
+    assert fact.expires_at is not None
+    assert fact.expires_at.isoformat(timespec="seconds") == "2099-01-01T23:59:59+00:00"
 
 
 def test_the_history_alone_tells_what_mem0_knew(memory: Memory, tmp_path: Path) -> None:

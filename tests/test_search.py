@@ -827,6 +827,22 @@ def test_the_same_search_gives_the_same_answer(meaning: Memory) -> None:
     assert [hit.score for hit in first] == sorted((hit.score for hit in first), reverse=True)
 
 
+def test_last_week_is_counted_from_when_the_query_is_asked(memory: Memory) -> None:
+    memory.remember(
+        ["Ana finished the review on 2025-03-10.", "Ana finished the book on 2025-05-20."],
+        user_id="u",
+        observed_at="2026-01-01",
+    )
+    query = "What did Ana finish last week?"
+    for asked_at, expected in (("2025-03-21", "review"), ("2025-05-28T12:00:00+02:00", "book")):
+        hits = memory.search(query, user_id="u", asked_at=asked_at)
+        assert expected in hits[0].text
+        assert len(hits) == 2  # nothing is hidden
+        assert memory.why(hits[0].id, query, user_id="u", asked_at=asked_at).rank == 1
+    with pytest.raises(InvalidInputError, match="asked_at"):
+        memory.search(query, user_id="u", asked_at="then")
+
+
 def test_the_first_hits_are_the_same_for_every_limit(meaning: Memory) -> None:
     meaning.remember([f"Tea number {n} in room {n % 9}." for n in range(60)], user_id="u")
     whole = texts(meaning.search("tea in room 4", user_id="u", limit=20))

@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 import apsw
 
-from memlite import filters
+from memlite import filters, instants
 from memlite.db import contents
 from memlite.errors import FileError, InvalidInputError
 from memlite.imports.items import Item, Statement, dated, undated, when
@@ -139,7 +139,7 @@ def _memory(
         return
     created, updated = payload.get("created_at"), payload.get("updated_at")
     fact: dict[str, Any] = {"text": text, "observed_at": None}
-    for key, given in (("observed_at", updated or created), ("expires_at", payload.get("expiration_date"))):
+    for key, given in (("observed_at", updated or created), ("expires_at", _expiry(payload.get("expiration_date")))):
         at, problems = dated(place, given, zone)
         yield from problems
         if at is not None:
@@ -158,6 +158,14 @@ def _memory(
     yield from problems
     about: dict[str, Any] = {key: fact[key] for key in ("by", "metadata") if key in fact}
     yield Statement(id_, place, fact, scope, [{**each, **about} for each in before])
+
+
+def _expiry(given: object) -> object:
+    """The end of a day, in UTC, of which mem0 says that a memory counts until then."""
+    try:
+        return instants.end_of_day(datetimes.date.fromisoformat(given)).isoformat() if isinstance(given, str) else given
+    except ValueError:
+        return given  # a time, or none that can be read
 
 
 def _before(

@@ -6,9 +6,11 @@ nothing, and the same one again adds what is missing.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import re
 import time
+import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -336,7 +338,7 @@ class Storing:
                     return []
                 continue
             version = "" if number == len(given) - 1 else f"@{number}"
-            found.append(replace(ready.fact, uid=_uid(source, scope, item.id + version)))
+            found.append(replace(ready.fact, uid=_uid(source, scope, item, version)))
         return found
 
     # -- memlite's own export ----------------------------------------------------------------------
@@ -426,9 +428,14 @@ def exchanges(said: Sequence[NewMessage]) -> list[list[NewMessage]]:
     return found
 
 
-def _uid(source: str, scope: Scope, id_: str) -> str:
-    """The id of an imported fact: the same for the same one, so that it is stored once."""
-    parts = (source, scope.user_id, scope.agent_id, scope.run_id, id_)
+def _uid(source: str, scope: Scope, item: Statement, version: str) -> str:
+    """The id of an imported fact: the same for the same one, so that it is stored once. Where the source's is a UUID,
+    and the fact stays whose it was, it is that one: programs have it.
+    """
+    if not version and item.scope == scope.given():
+        with contextlib.suppress(ValueError):
+            return uuid.UUID(item.id).hex
+    parts = (source, scope.user_id, scope.agent_id, scope.run_id, item.id + version)
     return hashlib.sha256("\x1f".join(parts).encode("utf-8", "replace")).hexdigest()[:32]
 
 
