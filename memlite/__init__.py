@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         NotFoundError,
         ReadOnlyError,
         ServerError,
+        WrongKeyError,
     )
     from memlite.memory import Memory
     from memlite.records import (
@@ -138,6 +139,7 @@ __all__ = [
     "Undone",
     "Why",
     "WorkResult",
+    "WrongKeyError",
 ]
 
 

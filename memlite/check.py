@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import apsw
 
-from memlite import repair, schema, vectors
+from memlite import cipher, repair, schema, vectors
 from memlite.db import clear_errors, damage, reading, schema_version, unopened
 from memlite.errors import FileError, NotFoundError
 from memlite.records import FileCheck
@@ -15,22 +16,27 @@ _TABLES = ("facts", "messages", "entities", "events")
 _TRIES = 5  # of a file that another process opens and closes meanwhile
 
 
-def check(path: str | Path) -> FileCheck:
+def check(path: str | Path, *, key: str | bytes | None = None) -> FileCheck:
     """Look at a file, a backup say, without changing a byte of it or of its log.
 
-    Raises NotFoundError where there is none, ForeignFileError and NewerFileError for what this memlite cannot read, and
-    FileError where others write to it all the time.
+    key: of an encrypted file; by default the one in MEMLITE_KEY. Raises NotFoundError where there is no file,
+    ForeignFileError, NewerFileError and WrongKeyError for what cannot be read, and FileError where others write to it
+    all the time.
     """
-    where = Path(path).expanduser().absolute()
+    return look(Path(path).expanduser().absolute(), cipher.read_key(key))
+
+
+def look(path: Path, key: bytes | None) -> FileCheck:
+    """The same, with this key or none."""
     for _ in range(_TRIES):
-        version = schema_version(where)
+        version = schema_version(path, key)
         if version is None:
-            raise NotFoundError(f"{where} does not exist or is empty; give the path of a memlite file.")
-        before = _changed(where)
-        found = _look(where, version)
-        if _changed(where) == before:
+            raise NotFoundError(f"{path} does not exist or is empty; give the path of a memlite file.")
+        before = _changed(path)
+        found = _look(path, version, key)
+        if _changed(path) == before:
             return found
-    raise FileError(f"{where} was opened and written to again and again while it was looked at. Try again.")
+    raise FileError(f"{path} was opened and written to again and again while it was looked at. Try again.")
 
 
 def _changed(path: Path) -> tuple[int, int] | None:
@@ -47,21 +53,21 @@ def rows(db: apsw.Connection) -> dict[str, int]:
     return {**{name: counts[name] for name in _TABLES if name in there}, "vectors": sum(counts.get(n, 0) for n in made)}
 
 
-def _look(path: Path, version: int) -> FileCheck:
-    size = path.stat().st_size
-    with clear_errors(path):
+def _look(path: Path, version: int, key: bytes | None) -> FileCheck:
+    seen = FileCheck(str(path), path.stat().st_size, version, key is not None, {})
+    with clear_errors(path, key):
         try:
-            with reading(path) as db:
-                return _read(db, str(path), size, version)
+            with reading(path, key) as db:
+                return _read(db, seen)
         except (apsw.CorruptError, apsw.NotADBError) as error:
-            return FileCheck(str(path), size, version, {}, (str(error),))
+            return replace(seen, damage=(str(error),))
 
 
-def _read(db: apsw.Connection, path: str, size: int, version: int) -> FileCheck:
+def _read(db: apsw.Connection, seen: FileCheck) -> FileCheck:
     if found := damage(db):
-        return FileCheck(path, size, version, {}, tuple(found))
-    counts = rows(db)
-    if version < schema.VERSION:
-        note = f"schema version {version}, which this memlite makes {schema.VERSION}: only the pages were looked at"
-        return FileCheck(path, size, version, counts, notes=(note,))
-    return FileCheck(path, size, version, counts, faults=repair.seen(db))
+        return replace(seen, damage=tuple(found))
+    seen = replace(seen, rows=rows(db))
+    if seen.version < schema.VERSION:
+        then = f"which this memlite makes {schema.VERSION}: only the pages were looked at"
+        return replace(seen, notes=(f"schema version {seen.version}, {then}",))
+    return replace(seen, faults=repair.seen(db))

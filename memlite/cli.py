@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,6 +26,7 @@ from memlite.commands import (
     db_option,
     example,
     existing,
+    key_of,
     opened,
     output_options,
     path_of,
@@ -33,9 +35,11 @@ from memlite.commands import (
     scope_of,
     scope_options,
     tell_notes,
+    type_key,
     typed,
     whole_path,
 )
+from memlite.db import is_encrypted
 from memlite.deletion import LOG_HELD
 from memlite.errors import NotFoundError
 from memlite.memory import Memory
@@ -64,8 +68,9 @@ from memlite.transfer import export, import_
     envvar="MEMLITE_DB",
     help="The file [$MEMLITE_DB, else the data folder].",
 )
+@click.option("--ask-key", is_flag=True, help="Ask for the key of the file, instead of taking $MEMLITE_KEY.")
 @click.version_option(package_name="memlite", prog_name="memlite")
-def main(db: Path | None) -> None:
+def main(db: Path | None, ask_key: bool) -> None:
     """Local memory for assistants: one SQLite file, no server, no network."""
 
 
@@ -892,7 +897,8 @@ def serve(idle_seconds: float, stop: bool, own_db: Path | None) -> None:
         process = stop_server(path_of(own_db))
         click.echo(f"process {process} has ended", err=True)
         return
-    Server(existing(own_db), main.main, idle_seconds, functools.partial(print, file=sys.stderr, flush=True)).run()
+    path = existing(own_db)
+    Server(path, key_of(path), main.main, idle_seconds, functools.partial(print, file=sys.stderr, flush=True)).run()
 
 
 @_command("memlite reembed")
@@ -1035,10 +1041,32 @@ def check(file: Path | None, as_json: bool, nl: bool, own_db: Path | None) -> No
     """
     from memlite.check import check as look
 
-    found = look(file or path_of(own_db))
+    path = file or path_of(own_db)
+    found = look(path, key=key_of(path))
     _print_check(found, as_json, nl)
     if not found.ok:
         raise SystemExit(1)
+
+
+@_command("memlite rekey")
+@click.option("--decrypt", is_flag=True, help="Make the file plain.")
+@output_options
+@db_option
+def rekey(decrypt: bool, as_json: bool, nl: bool, own_db: Path | None) -> None:
+    """Encrypt the file, or change its key: to what MEMLITE_NEW_KEY has, or what is typed. Nobody may have it open."""
+    from memlite.rekey import rekey as change
+
+    path = path_of(own_db)
+    old, new = key_of(path) if is_encrypted(path) else None, None
+    if not decrypt:
+        new = os.environ.get("MEMLITE_NEW_KEY")
+        new = type_key("New key", new=True) if new is None else new
+    try:
+        changed = change(path, new, key=old)
+    except KeyboardInterrupt:
+        raise click.ClickException("interrupted. The file has its old key, or the new one already.") from None
+    _print_check(changed, as_json, nl)
+    click.echo("earlier backups and replicas keep the key that they have, or none", err=True)
 
 
 def _print_check(found: FileCheck, as_json: bool, nl: bool) -> None:
@@ -1070,7 +1098,7 @@ def doctor(compact: bool, repair: bool, as_json: bool, nl: bool, own_db: Path | 
     findings = []
     if repair and path.exists():
         try:
-            findings.append(repaired(path, progress()))
+            findings.append(repaired(path, progress(), key_of(path)))
         except KeyboardInterrupt:
             raise click.ClickException(
                 "interrupted. What was mended stays so; `memlite doctor --repair` does the rest."
@@ -1078,7 +1106,7 @@ def doctor(compact: bool, repair: bool, as_json: bool, nl: bool, own_db: Path | 
     if compact and path.exists():
         with opened(path, extractor=False, embedder=False) as memory:
             memory.compact()
-    findings += examine(path)
+    findings += examine(path, key_of(path))
     rows = [("ok" if f.ok else "BAD", f.name, f.detail) for f in findings]
     print_(findings, findings, lambda: output.table(rows), as_json, nl)
     if not all(f.ok for f in findings):

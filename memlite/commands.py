@@ -13,7 +13,8 @@ from typing import Any
 
 import click
 
-from memlite import output
+from memlite import cipher, output
+from memlite.db import is_encrypted
 from memlite.errors import InvalidInputError, MemliteError
 from memlite.memory import Memory
 from memlite.places import default_path
@@ -38,7 +39,7 @@ class Group(click.Group):
 class Caller:
     """Who called a command, as its context's `obj`: a person in this process, or one whom a server answers (serve.py).
 
-    environ, folder: what options and paths are read by. opens: the memory, as `Memory` does.
+    environ, folder: what options and paths are read by. opens: the memory, as `Memory` does, with the key it needs.
     """
 
     environ: Mapping[str, str]
@@ -48,7 +49,7 @@ class Caller:
 
 def caller(ctx: click.Context) -> Caller:
     """Whose command it is."""
-    return ctx.obj if isinstance(ctx.obj, Caller) else Caller(os.environ, Path(), Memory)
+    return ctx.obj if isinstance(ctx.obj, Caller) else Caller(os.environ, Path(), open_here)
 
 
 class CallersOption(click.Option):
@@ -150,6 +151,31 @@ def opened(own_db: Path | None, *, create: bool = False, **settings: Any) -> Ite
     path = by.folder / path_of(own_db) if create else existing(own_db)
     with by.opens(path, **settings) as memory:
         yield memory
+
+
+def open_here(path: Path, **settings: Any) -> Memory:
+    """The memory of a file, opened by this process with the key it needs."""
+    return Memory(path, key=key_of(path), **settings)
+
+
+def key_of(path: Path) -> str | None:
+    """The key that a person types, once for a file; None: the one in the environment, or none."""
+    if str(path) == ":memory:":
+        return None
+    root = click.get_current_context().find_root()
+    keys: dict[Path, str] = root.meta.setdefault("memlite.keys", {})
+    at_terminal = sys.stdin is not None and sys.stdin.isatty()
+    if root.params["ask_key"] or (at_terminal and cipher.VARIABLE not in os.environ and is_encrypted(path)):
+        if path not in keys:
+            keys[path] = type_key(f"Key of {path}", new=not path.exists() or not path.stat().st_size)
+        return keys[path]
+    return None
+
+
+def type_key(prompt: str, *, new: bool) -> str:
+    """What a person types without its being shown; of a new key twice."""
+    key: str = click.prompt(prompt, hide_input=True, err=True, confirmation_prompt=new)
+    return key
 
 
 def print_(value: Any, items: Iterable[Any], lines: Callable[[], Iterable[str]], as_json: bool, nl: bool) -> None:

@@ -23,7 +23,7 @@ from memlite import (
     ttls,
 )
 from memlite.db import Database
-from memlite.errors import NotFoundError
+from memlite.errors import DamagedFileError, NotFoundError
 from memlite.forget import Deletion
 from memlite.records import Checked, DeletionPreview, Fact, Matched, Matching, Receipt
 from memlite.scopes import Reach
@@ -34,6 +34,10 @@ LOG_HELD = (
     "another process reads the file, or there is no room to empty its write-ahead log, which still holds the deleted "
     "bytes; "
     "they go when all have closed it, or with `memlite doctor --compact`"
+)
+_UNSEARCHED = (
+    "the file is encrypted, and was not searched for what is left: that takes an empty log, and a file of at most "
+    f"{erasure.MOST_DECRYPTED // 1_000_000} MB without a damaged page (`memlite check`)"
 )
 _FEWEST_OF_FACT, _FEWEST_OF_MESSAGE = 2, 3  # words by which an erased text is known in the messages that stay
 _NEAREST = 3  # rows that are shown of those that have too few of a query's words
@@ -121,9 +125,9 @@ class Deleting:
         """Empty the write-ahead log, search the bytes for what was erased, and say what went."""
         truncated = self.database.truncate_wal()
         wanted = erasure.pieces(gone.erased.texts)
-        checked, path = gone.checked, self.database.path
-        for name, ending in (("file", ""), ("log", "-wal"), ("journal", "-journal")):
-            found = erasure.in_file(path.with_name(path.name + ending), wanted)
+        checked, notes = gone.checked, gone.notes if truncated else (LOG_HELD, *gone.notes)
+        searched = self._searched(wanted, truncated)
+        for name, found in searched.items():
             with self.database.read() as db:
                 checked += (Checked(name, None, len(erasure.unexplained(db, found))),)
         return Receipt(
@@ -132,10 +136,28 @@ class Deleting:
             len(gone.deletion.versions),
             len(gone.deletion.entities),
             truncated,
-            gone.notes if truncated else (LOG_HELD, *gone.notes),
+            notes if searched else (*notes, _UNSEARCHED),
             checked,
             gone.deletion.ids,
         )
+
+    def _searched(self, wanted: Sequence[bytes], truncated: bool) -> dict[str, set[bytes]]:
+        """Which of the pieces stand in the bytes of the file and of what lies beside it.
+
+        The bytes of an encrypted file tell nothing. Its pages are searched as they read decrypted, once the log is
+        empty: until then the newer ones would be read from there.
+        """
+        if self.database.key is None:
+            path, beside = self.database.path, (("file", ""), ("log", "-wal"), ("journal", "-journal"))
+            return {name: erasure.in_file(path.with_name(path.name + ending), wanted) for name, ending in beside}
+        if not truncated:
+            return {}
+        try:
+            with self.database.read() as db:
+                found = erasure.in_pages(db, wanted)
+        except DamagedFileError:  # all is deleted by now, and some page that nothing needed cannot be decrypted
+            found = None
+        return {} if found is None else {"file": found}
 
 
 def of_id(db: apsw.Connection, id: str, keep_messages: bool, place: Place, place_of_entities: Place) -> Deletion:

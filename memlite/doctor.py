@@ -11,7 +11,7 @@ from pathlib import Path
 
 import apsw
 
-from memlite import catalogue, codes, models, repair, salvage, vectors
+from memlite import catalogue, cipher, codes, models, repair, salvage, vectors
 from memlite.db import Database, check_file, load_sqlite_vec
 from memlite.errors import DamagedFileError, ForeignFileError, MemliteError, ModelError, ModelMissingError
 from memlite.memory import EXTRACTION_OFF, Memory
@@ -30,13 +30,14 @@ class Finding:
     detail: str
 
 
-def examine(path: Path) -> Iterator[Finding]:
-    """Look at SQLite, the extension, the models and the file, in this order; a missing file is not made."""
-    yield Finding(
-        "sqlite",
-        True,
-        f"{apsw.sqlite_lib_version()} (apsw {apsw.apsw_version()}, Python {platform.python_version()})",
-    )
+def examine(path: Path, key: str | bytes | None = None) -> Iterator[Finding]:
+    """Look at SQLite, the extension, the models and the file, in this order; a missing file is not made.
+
+    key: of an encrypted file; by default the one in MEMLITE_KEY.
+    """
+    ciphers = getattr(apsw, "mc_version", "no encryption: apsw lies over apsw-sqlite3mc")
+    versions = f"apsw {apsw.apsw_version()}, {ciphers}, Python {platform.python_version()}"
+    yield Finding("sqlite", True, f"{apsw.sqlite_lib_version()} ({versions})")
     yield _fts5()
     yield _extension()
     for role in ("embedder", "extractor"):
@@ -45,12 +46,13 @@ def examine(path: Path) -> Iterator[Finding]:
     free = shutil.disk_usage(place).free
     yield Finding("disk", free > _LEAST_FREE, f"{free / 1e9:.1f} GB free")
     try:
-        if check_file(path) is None and not path.exists():
+        secret = cipher.read_key(key)
+        if check_file(path, secret) is None and not path.exists():
             writable = os.access(place, os.W_OK)
             then = "the first `memlite add` makes it" if writable else f"and {place} is read-only: choose another place"
             yield Finding("file", writable, f"{path} does not exist yet; {then}")
             return
-        database = Database(path)
+        database = Database(path, secret)
     except MemliteError as error:
         yield Finding("file", False, str(error))
         return
@@ -62,13 +64,16 @@ def examine(path: Path) -> Iterator[Finding]:
         database.close()
 
 
-def repaired(path: Path, progress: Callable[[str], None] | None = None) -> Finding:
-    """Make anew what is out of step; of a file that is damaged save what can be read into a new one beside it."""
+def repaired(path: Path, progress: Callable[[str], None] | None = None, key: str | bytes | None = None) -> Finding:
+    """Make anew what is out of step; of a file that is damaged save what can be read into a new one beside it.
+
+    key: as of `examine`.
+    """
     try:
-        with Memory(path, extractor=False) as memory:
+        with Memory(path, key=key, extractor=False) as memory:
             return _mended(memory.repair(progress=progress))
     except DamagedFileError:
-        return _saved(salvage.salvage(path), path)
+        return _saved(salvage.salvage(path, key=key), path)
     except ForeignFileError:
         if not salvage.recognised(path):
             raise

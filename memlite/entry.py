@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 # and what makes or looks through everything anew, for which a start is a small part of the time.
 _READS = frozenset({"search", "context", "why", "list", "show", "log", "history", "diff", "entities", "stats"})
 _WRITES = frozenset({"add", "remember", "update", "archive", "restore", "undo"})
-_BY_ITSELF = ("--help", "-h", "--version", "--file")  # <(a pipe), say, is a file of this process only
+# <(a pipe), say, is a file of this process only, and a key that is typed is for this process.
+_BY_ITSELF = ("--help", "-h", "--version", "--file", "--ask-key")
 
 
 def main() -> None:

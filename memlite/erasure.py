@@ -15,6 +15,7 @@ from memlite.words import read_query
 
 MOST_TEXTS = 200  # erased texts that the bytes are searched for, the longest ones
 PIECE = 48  # bytes: a long text lies in several pages, so its beginning, middle and end are searched for
+MOST_DECRYPTED = 256_000_000  # bytes of an encrypted file that are searched: all its pages are in memory for that
 _SHORTEST = 8  # bytes of a text below which finding it proves nothing
 
 _LISTED = "(SELECT value FROM json_each(?))"
@@ -144,6 +145,19 @@ def in_file(path: Path, wanted: Sequence[bytes]) -> set[bytes]:
         if path.exists():
             raise
     return found
+
+
+def in_pages(db: apsw.Connection, wanted: Sequence[bytes]) -> set[bytes] | None:
+    """Likewise those that the decrypted pages of an encrypted file hold; None where these are too many.
+
+    Raises apsw.CorruptError where one cannot be decrypted.
+    """
+    size: int = db.execute("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size").get
+    if size > MOST_DECRYPTED:
+        return None
+    pages = db.serialize("main")
+    db.execute("SELECT 1 FROM sqlite_schema").fetchone()  # an error where `pages` has zeros for what it could not read
+    return {piece for piece in wanted if piece in pages}
 
 
 def unexplained(db: apsw.Connection, found: Iterable[bytes]) -> set[bytes]:

@@ -7,6 +7,7 @@ MemliteError
 │   ├── DamagedFileError                    its pages are damaged
 │   ├── ForeignFileError                    it is not a memlite file
 │   ├── NewerFileError                      a newer memlite wrote it
+│   ├── WrongKeyError                       it is encrypted with another key, or not encrypted
 │   └── ReadOnlyError                       memlite may not write there
 ├── FrameworkMissingError (also an ImportError)  the package that an adapter is for is not installed
 ├── ServerError                             `memlite serve` cannot serve the file
@@ -53,6 +54,10 @@ class ForeignFileError(FileError):
 
 class NewerFileError(FileError):
     """The file was written by a newer memlite; it was not touched."""
+
+
+class WrongKeyError(FileError):
+    """The file is encrypted and this is not its key, or it is not encrypted and a key was given; it was not touched."""
 
 
 class ReadOnlyError(FileError):

@@ -18,13 +18,12 @@ from typing import IO, Any
 
 import apsw
 
-from memlite import instants, vectors
+from memlite import cipher, instants, vectors
 from memlite.db import contents
 from memlite.errors import FileError, InvalidInputError
 
 FORMAT = 1
 KINDS = ("batch", "message", "entity", "fact", "link", "event", "ttl")  # in the order of the lines
-_SQLITE = b"SQLite format 3\x00"
 _BUFFER = 1 << 20
 
 Place = tuple[str, Sequence[object]]  # a condition over the scopes alias `s`, and its bindings
@@ -376,7 +375,7 @@ def _check_replaceable(place: Path) -> None:
         raise InvalidInputError(f"{place} is a folder; give the path of a file in it, as {place / 'memory.jsonl'}.")
     if not stat.S_ISREG(mode):
         raise InvalidInputError(f"{place} is a device or a pipe; `memlite export -` writes to stdout.")
-    if next(contents(place, len(_SQLITE)), b"") == _SQLITE:
+    if cipher.begins_database(next(contents(place, 100), b"")):
         raise InvalidInputError(f"{place} is an SQLite database, which an export would replace; give another path.")
 
 

@@ -21,6 +21,7 @@ from memlite import (
     arguments,
     backup,
     batches,
+    cipher,
     context,
     conversation,
     dates,
@@ -123,23 +124,25 @@ class Memory:
     """One SQLite file of messages, facts and entities.
 
     path: the file, made if it is missing; by default `memory.db` in the platform's data folder, ":memory:" for
-    none. embedder: a GGUF file, "sentence-transformers/NAME", an object with `embed`, None for the one that
-    `memlite models` shows, False for none. extractor: likewise a GGUF chat model, or an object with `extract` (a
-    `memlite.extract.GGUFExtractor`, which can ask for doubtful facts again). reranker: the folder of a
-    sentence-transformers cross-encoder, a GGUF reranker, or an object with `scores`, that orders the best hits of a
-    search; None for none. rewriter: a GGUF chat model, or an object with `rewrite`, that adds words to every query;
-    None for none. timezone: of naive times, an IANA name or a tzinfo; by default the machine's. n_threads: for all
-    models. lease_seconds: how long a worker may take for one batch before another may try. min_confidence: 0 to 1, the
-    mean probability of a fact's words below which it is skipped; 0 keeps all.
+    none. key: a text or bytes that encrypts the whole of a new file, or that of an encrypted one; None for what
+    MEMLITE_KEY has, if anything (`memlite.rekey` changes it). embedder: a GGUF file, "sentence-transformers/NAME", an
+    object with `embed`, None for the one that `memlite models` shows, False for none. extractor: likewise a GGUF chat
+    model, or an object with `extract` (a `memlite.extract.GGUFExtractor`, which can ask for doubtful facts again).
+    reranker: the folder of a sentence-transformers cross-encoder, a GGUF reranker, or an object with `scores`, that
+    orders the best hits of a search; None for none. rewriter: a GGUF chat model, or an object with `rewrite`, that adds
+    words to every query; None for none. timezone: of naive times, an IANA name or a tzinfo; by default the machine's.
+    n_threads: for all models. lease_seconds: how long a worker may take for one batch before another may try.
+    min_confidence: 0 to 1, the mean probability of a fact's words below which it is skipped; 0 keeps all.
 
-    Usable from any thread and after a fork. Raises FileError where the file cannot be used and ModelError
-    where a model that was asked for cannot.
+    Usable from any thread and after a fork. Raises FileError where the file cannot be used
+    (WrongKeyError: not with this key, or with none) and ModelError where a model that was asked for cannot.
     """
 
     def __init__(
         self,
         path: str | Path | None = None,
         *,
+        key: str | bytes | None = None,
         embedder: embed.Choice = None,
         extractor: extract.Choice = None,
         reranker: rerank.Choice = None,
@@ -155,7 +158,8 @@ class Memory:
         n_threads = arguments.threads(n_threads)
         self._reranker = rerank.open_reranker(reranker, n_threads=n_threads)
         self._rewriter = rewrite.open_rewriter(rewriter, n_threads=n_threads)
-        self._database = Database(path if path is not None else default_path())
+        where = path if path is not None else default_path()
+        self._database = Database(where, _key(where, key))
         try:
             self._semantic = Semantic(self._database, embedder, n_threads)
             self._extractor = _open_extractor(extractor, n_threads)
@@ -1526,6 +1530,15 @@ class Memory:
 def _check_extract(extract: object) -> None:
     if extract not in _EXTRACT:
         raise InvalidInputError(f"extract is {excerpt(extract)}, expected one of {', '.join(_EXTRACT)}.")
+
+
+def _key(path: str | Path, given: object) -> bytes | None:
+    """The key of a file; a memory without one has nothing to encrypt."""
+    if str(path) != ":memory:":
+        return cipher.read_key(given)
+    if given is not None:
+        raise InvalidInputError("a memory without a file has nothing to encrypt: leave the key out.")
+    return None
 
 
 def _ends(query: str) -> str:

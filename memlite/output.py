@@ -418,7 +418,8 @@ def check_lines(check: FileCheck) -> list[str]:
     told = ", ".join(f"{count} {name}" for name, count in check.rows.items())
     faults = [f"{fault.place}: {fault.count} {fault.what}" for fault in check.faults]
     state = "ok" if check.ok else "DAMAGED" if check.damage else "OUT OF STEP"
-    return [f"{state}  {check.path}  {check.bytes / 1e6:.2f} MB  {told}".rstrip(), *check.damage, *faults]
+    size = f"{check.bytes / 1e6:.2f} MB" + (", encrypted" if check.encrypted else "")
+    return [f"{state}  {check.path}  {size}  {told}".rstrip(), *check.damage, *faults]
 
 
 def table(rows: Iterable[Sequence[str]]) -> list[str]:

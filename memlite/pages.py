@@ -9,7 +9,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
+from os import SEEK_END
+from typing import BinaryIO
 
 HEADER = 100  # bytes before the b-tree of the first page
 
@@ -28,28 +29,28 @@ class _Senseless(Exception):
 
 @dataclass
 class Pages:
-    """The pages of a file that nobody writes to.
+    """The pages of a file that nobody writes to, open to be read.
 
     unreadable: b-tree pages that something refers to and that are none or are missing; broken: cells of the others that
     cannot be read.
     """
 
-    path: Path
+    file: BinaryIO
     unreadable: set[int] = field(default_factory=set)
     broken: int = 0
     _seen: set[int] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self._file = self.path.open("rb")
-        header = self._file.read(HEADER).ljust(HEADER, b"\0")
+        header = self.header = self.file.read(HEADER).ljust(HEADER, b"\0")
         size = int.from_bytes(header[16:18], "big")
         self._size = size if size in (512 << n for n in range(7)) else 65_536 if size == 1 else 4096
-        self._count = -(-self.path.stat().st_size // self._size)
+        self._used = self._size - header[20]  # of each page; behind that encryption has its own, if there was any
+        self._count = -(-self.file.seek(0, SEEK_END) // self._size)
         self._free = set(self._freelist(int.from_bytes(header[32:36], "big")))
 
     def close(self) -> None:
         """Close the file."""
-        self._file.close()
+        self.file.close()
 
     def tree(self, root: int) -> Iterator[Row]:
         """The rows of a table or an index, from its root page; pages that another tree had are left out."""
@@ -84,8 +85,8 @@ class Pages:
     def _read(self, number: int) -> bytes:
         if not 1 <= number <= self._count:
             raise _Senseless
-        self._file.seek((number - 1) * self._size)
-        return self._file.read(self._size).ljust(self._size, b"\0")
+        self.file.seek((number - 1) * self._size)
+        return self.file.read(self._size).ljust(self._size, b"\0")
 
     def _freelist(self, number: int) -> Iterator[int]:
         for _ in range(self._count):
@@ -95,7 +96,7 @@ class Pages:
                 return
             yield number
             number, count = struct.unpack_from(">II", page)
-            yield from struct.unpack_from(f">{min(count, self._size // 4 - 2)}I", page, 8)
+            yield from struct.unpack_from(f">{min(count, self._used // 4 - 2)}I", page, 8)
 
     def _page(self, number: int) -> tuple[int, list[bytes], list[int]]:
         """The kind of a b-tree page, its cells each to the end of the page, and the pages below it."""
@@ -106,7 +107,7 @@ class Pages:
         if kind not in (*_INNER, _TABLE_LEAF, _INDEX_LEAF) or count > _MOST_CELLS or start + 2 * count > self._size:
             raise _Senseless
         places = struct.unpack_from(f">{count}H", page, start)
-        cells = [page[place : self._size] for place in places]
+        cells = [page[place : self._used] for place in places]
         inner: list[int] = []
         if kind in _INNER:
             inner = [int.from_bytes(cell[:4], "big") for cell in cells] + [
@@ -132,11 +133,11 @@ class Pages:
         """The record in a cell, with what of it lies in pages of its own."""
         if length > self._count * self._size:
             raise _Senseless
-        least = (self._size - 12) * 32 // 255 - 23
-        most = self._size - 35 if of_table else (self._size - 12) * 64 // 255 - 23
+        least = (self._used - 12) * 32 // 255 - 23
+        most = self._used - 35 if of_table else (self._used - 12) * 64 // 255 - 23
         here = length
         if length > most:
-            here = least + (length - least) % (self._size - 4)
+            here = least + (length - least) % (self._used - 4)
             here = here if here <= most else least
         parts = [_take(cell, at, here)]
         left = length - here
@@ -144,7 +145,7 @@ class Pages:
         while left > 0:
             page = self._read(number)
             number = int.from_bytes(page[:4], "big")
-            parts.append(page[4 : min(self._size, 4 + left)])
+            parts.append(page[4 : min(self._used, 4 + left)])
             left -= len(parts[-1])
         return b"".join(parts)
 

@@ -604,6 +604,7 @@ class FileCheck:
     path: str
     bytes: int
     version: int
+    encrypted: bool
     rows: Mapping[str, int]
     damage: tuple[str, ...] = ()
     faults: tuple[Fault, ...] = ()

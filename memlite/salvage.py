@@ -7,17 +7,19 @@ vectors and flags, is made anew.
 
 from __future__ import annotations
 
+import io
 import tempfile
 from collections.abc import Iterable
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from typing import BinaryIO
 
 import apsw
 
-from memlite import repair, schema
-from memlite.db import MAGIC, Database, contents
+from memlite import cipher, repair, schema
+from memlite.db import Database, contents, is_encrypted, unlock
 from memlite.errors import FileError
 from memlite.pages import HEADER, Pages, Row, Value
 from memlite.records import Salvaged
@@ -84,25 +86,27 @@ def recognised(path: Path) -> bool:
     return False
 
 
-def salvage(path: Path, into: Path | None = None) -> Salvaged:
+def salvage(path: Path, into: Path | None = None, *, key: str | bytes | None = None) -> Salvaged:
     """Save what can be read of a damaged file.
 
-    into: a file that does not exist yet; by default NAME.salvaged.db beside it. Messages, facts and all that belongs
-    to them keep their ids; vectors are made by `memlite work`. Nobody else may write to the file meanwhile. Raises
-    FileError where `into` exists or cannot be written, or nothing can be read.
+    into: a file that does not exist yet; by default NAME.salvaged.db beside it. key: of an encrypted file, by default
+    the one in MEMLITE_KEY; the new one has it too, and nothing is written in the clear meanwhile. Messages, facts and
+    all that belongs to them keep their ids; vectors are made by `memlite work`. Nobody else may write to the file
+    meanwhile. Raises FileError where `into` exists or cannot be written, or nothing can be read, and what
+    `cipher.read_key` raises.
     """
+    secret = cipher.read_key(key) if is_encrypted(path) else None
     into = into or path.with_name(f"{path.stem}.salvaged{path.suffix}")
     if into.exists():
         raise FileError(f"{into} exists already, perhaps from an earlier try: move it away, or name another file.")
     try:
         with tempfile.TemporaryDirectory(prefix=".salvage-", dir=into.parent) as folder:
             copy, made = Path(folder) / "copy.db", Path(folder) / "made.db"
-            version = _copy(path, copy)
-            with closing(Pages(copy)) as pages:
-                there, made_up = _save(pages, made, version)
+            with closing(Pages(_copy(path, copy, secret))) as pages:
+                there, made_up = _save(pages, made, secret)
                 unreadable = len(pages.unreadable)
-            notes = made_up + _put_in_order(made)
-            with closing(apsw.Connection(str(made))) as db:
+            notes = made_up + _put_in_order(made, secret)
+            with closing(_connected(made, secret)) as db:
                 rows = {name: int(db.execute(f"SELECT count(*) FROM {name}").get) for name in _TABLES}
                 lost = {name: None if ids is None else len(ids - _ids(db, name)) for name, ids in there.items()}
             if not any(rows.values()):
@@ -116,23 +120,29 @@ def salvage(path: Path, into: Path | None = None) -> Salvaged:
 # The damaged file.
 
 
-def _copy(path: Path, copy: Path) -> int:
-    """Copy a file and put what its write-ahead log holds in its place there; return its schema version.
+def _copy(path: Path, copy: Path, key: bytes | None) -> BinaryIO:
+    """Copy a file and put what its write-ahead log holds in its place there; return it, or decrypted what it holds.
 
     Where the header is lost it gets that of a new file, without which SQLite would not read the log.
     """
     for ending in ("", "-wal"):
         with suppress(apsw.CantOpenError), copy.with_name(copy.name + ending).open("wb") as file:
             file.writelines(contents(path.with_name(path.name + ending)))
-    if not _is_ours(_header(copy)):
+    if key is None and not _is_ours(_header(copy)):
         with copy.open("r+b") as file:
             file.write(_new_header())
-    connection = apsw.Connection(str(copy))
+    connection = _connected(copy, key, checked=False)
     with suppress(apsw.Error):
         connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+    pages = b"" if key is None else connection.serialize("main")
     connection.close()  # the last to close a file puts the log in its place
-    version = int.from_bytes(_header(copy)[60:64], "big") if _is_ours(_header(copy)) else schema.VERSION
-    return min(max(version, 1), schema.VERSION)
+    return copy.open("rb") if key is None else io.BytesIO(pages)
+
+
+def _connected(path: Path, key: bytes | None, *, checked: bool = True) -> apsw.Connection:
+    connection = apsw.Connection(str(path))
+    unlock(connection, path, key, checked=checked)
+    return connection
 
 
 def _header(path: Path) -> bytes:
@@ -141,7 +151,13 @@ def _header(path: Path) -> bytes:
 
 
 def _is_ours(header: bytes) -> bool:
-    return header.startswith(MAGIC) and header[68:72] == schema.APPLICATION_ID.to_bytes(4, "big")
+    return header.startswith(cipher.MAGIC) and header[68:72] == schema.APPLICATION_ID.to_bytes(4, "big")
+
+
+def _version(pages: Pages) -> int:
+    """The schema version of a file, this one's where its header is lost."""
+    version = int.from_bytes(pages.header[60:64], "big") if _is_ours(pages.header) else schema.VERSION
+    return min(max(version, 1), schema.VERSION)
 
 
 def _new_header() -> bytes:
@@ -166,12 +182,13 @@ def _roots(pages: Pages) -> dict[str, int]:
 # The new one.
 
 
-def _save(pages: Pages, made: Path, version: int) -> tuple[dict[str, set[int] | None], tuple[str, ...]]:
-    """Make a file of a schema version with all rows that can be read; return the row ids that there were, by the index
-    of the uids, None where that is damaged too, and what was made up.
+def _save(pages: Pages, made: Path, key: bytes | None) -> tuple[dict[str, set[int] | None], tuple[str, ...]]:
+    """Make a file of the same schema version with all rows that can be read; return the row ids that there were, by the
+    index of the uids, None where that is damaged too, and what was made up.
     """
+    version = _version(pages)
     made.touch(mode=0o600)
-    db = apsw.Connection(str(made))
+    db = _connected(made, key)
     try:
         schema.migrate(db, 0, version)
         db.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
@@ -286,9 +303,9 @@ def _referring(db: apsw.Connection, table: str, other: str) -> list[str]:
     return [name for (name,) in rows]
 
 
-def _put_in_order(made: Path) -> tuple[str, ...]:
+def _put_in_order(made: Path, key: bytes | None) -> tuple[str, ...]:
     """Bring the new file to this version and make anew what is derived; what a person has to know of it."""
-    with closing(Database(made)) as database:
+    with closing(Database(made, key)) as database:
         found = repair.look(database)
         repair.mend(database, lambda line: None)
         left = repair.look(database)

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from memlite import interruption, wire
+from memlite import cipher, interruption, wire
 from memlite.commands import Caller
 from memlite.errors import ModelError, ServerError
 from memlite.listener import Listener
@@ -41,21 +41,27 @@ class NotHereError(Exception):
 class Server:
     """Answers the commands on one file, and extracts what is queued in it, until it is stopped.
 
-    command: click's main of the command line. idle_seconds: after which unused models are freed. tell: gets a line for
-    each thing that is worth one.
+    key: of an encrypted file, None for the one in MEMLITE_KEY; only who has the same one in his environment is
+    answered. command: click's main of the command line. idle_seconds: after which unused models are freed. tell: gets a
+    line for each thing that is worth one.
     """
 
     def __init__(
-        self, path: Path, command: Callable[..., Any], idle_seconds: float, tell: Callable[[str], None]
+        self,
+        path: Path,
+        key: str | None,
+        command: Callable[..., Any],
+        idle_seconds: float,
+        tell: Callable[[str], None],
     ) -> None:
         self._path = Path(os.path.realpath(path.expanduser()))  # a link may come to lead elsewhere
         self._command = command
         self._idle_seconds = idle_seconds
         self._told = tell
-        self._identity = wire.identity()
-        self._memory = WarmMemory(self._path)
+        self._identity = wire.identity(cipher.read_key(key))
+        self._memory = WarmMemory(self._path, key)
         self._stopping = threading.Event()
-        self._drain = Drain(self._path, self._stopping, idle_seconds, self._tell)
+        self._drain = Drain(WarmMemory(self._path, key), self._stopping, idle_seconds, self._tell)
         self._here = threading.local()  # the line and the streams of the command that a thread runs
         self._lines: set[Line] = set()
         self._stoppers: list[Line] = []  # who waits for the end

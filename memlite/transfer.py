@@ -16,6 +16,7 @@ from memlite.commands import (
     asked_scope,
     db_option,
     example,
+    open_here,
     opened,
     output_options,
     path_of,
@@ -26,7 +27,6 @@ from memlite.commands import (
     tell_notes,
     typed,
 )
-from memlite.memory import Memory
 from memlite.records import Exported, LeftOut
 
 
@@ -115,7 +115,7 @@ def import_(
     file = path_of(own_db)
     # A dry run makes no file; learning now needs the extractor.
     settings: dict[str, Any] = {} if extract == "now" else {"extractor": False, "embedder": False}
-    with Memory(":memory:" if dry_run and not file.exists() else file, **settings) as memory:
+    with open_here(Path(":memory:") if dry_run and not file.exists() else file, **settings) as memory:
         try:
             done = memory.import_file(
                 path, source, **whose, extract=extract, dry_run=dry_run, progress=progress(), skipped=skipped

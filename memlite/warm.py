@@ -16,10 +16,14 @@ _ANYWAY = 600.0  # seconds after which the queue is worked through though nobody
 
 
 class WarmMemory:
-    """One file with its models, opened anew where the file was replaced or other models are found now."""
+    """One file with its models, opened anew where the file was replaced or other models are found now.
 
-    def __init__(self, path: Path) -> None:
+    key: of an encrypted file; None for the one in MEMLITE_KEY, if any.
+    """
+
+    def __init__(self, path: Path, key: str | None) -> None:
         self.path = path
+        self._key = key
         self._opening = threading.Lock()
         self._opened: Memory | None = None
         self._as_found: object = None
@@ -37,7 +41,7 @@ class WarmMemory:
                 raise
             if self._opened is None or found != self._as_found:
                 self._opened, self._as_found = None, found
-                self._opened = Memory(self.path)
+                self._opened = Memory(self.path, key=self._key)
             return self._opened
 
     def version(self) -> object:
@@ -70,8 +74,10 @@ class Drain:
     It has models of its own, which map the same file into memory: a command does not wait for what it extracts.
     """
 
-    def __init__(self, path: Path, stopping: threading.Event, idle_seconds: float, tell: Callable[[str], None]) -> None:
-        self._memory = WarmMemory(path)
+    def __init__(
+        self, memory: WarmMemory, stopping: threading.Event, idle_seconds: float, tell: Callable[[str], None]
+    ) -> None:
+        self._memory = memory
         self._stopping = stopping
         self._idle_seconds = idle_seconds
         self._tell = tell

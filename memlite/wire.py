@@ -27,6 +27,7 @@ HOST = "127.0.0.1"
 # What a caller may have otherwise than the server; a server answers for one environment, and others run by themselves.
 _CALLERS = ("MEMLITE_DB", "MEMLITE_USER", "MEMLITE_AGENT", "MEMLITE_RUN", "MEMLITE_SERVE")
 _MODELS = ("MEMLITE_EMBEDDER", "MEMLITE_EXTRACTOR", "MEMLITE_MODELS")
+_KEY, _SECRET = "MEMLITE_KEY", ("MEMLITE_KEY", "MEMLITE_NEW_KEY")
 _SHARED = ("TZ", "HOME", "XDG_DATA_HOME", "LOCALAPPDATA", "APPDATA", "USERPROFILE")
 
 
@@ -35,8 +36,11 @@ def of_caller() -> dict[str, str]:
     return {name: os.environ[name] for name in _CALLERS if name in os.environ}
 
 
-def identity() -> dict[str, str]:
-    """What must be the same on both sides for a server to answer as the command by itself would."""
+def identity(key: bytes | None = None) -> dict[str, str]:
+    """What must be the same on both sides for a server to answer as the command by itself would.
+
+    key: of an encrypted file; None for what MEMLITE_KEY has. Only a digest is told, also where it is empty.
+    """
     found = {
         "memlite": __version__,
         "its code": os.path.dirname(os.path.realpath(__file__)),
@@ -45,8 +49,14 @@ def identity() -> dict[str, str]:
     for name, value in os.environ.items():
         if name in _MODELS and value.lower() != "off":
             found[name] = value and os.path.abspath(os.path.expanduser(value))  # it may be relative
-        elif name in _SHARED or (name.startswith("MEMLITE_") and name not in _CALLERS):
+        elif name in _SHARED or (name.startswith("MEMLITE_") and name not in (*_CALLERS, *_SECRET)):
             found[name] = value
+    if key is None and _KEY in os.environ:
+        key = os.environ[_KEY].encode("utf-8", "surrogateescape")
+    if key is not None:
+        import hashlib
+
+        found["the key"] = hashlib.sha256(b"memlite serve " + key).hexdigest()
     return found
 
 

@@ -41,7 +41,8 @@ def _models(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patch.setenv("XDG_DATA_HOME", str(home))
         for name in ("MEMLITE_DB", "MEMLITE_USER", "MEMLITE_AGENT", "MEMLITE_RUN", "MEMLITE_EMBEDDER"):
             patch.delenv(name, raising=False)
-        patch.delenv("MEMLITE_EXTRACTOR", raising=False)
+        for name in ("MEMLITE_EXTRACTOR", "MEMLITE_KEY", "MEMLITE_NEW_KEY"):
+            patch.delenv(name, raising=False)
         patch.setenv("TOKENIZERS_PARALLELISM", "false")
         yield folder
 

@@ -536,8 +536,8 @@ def test_the_exit_code_of_check_says_whether_something_is_wrong(full: Path, tmp_
 def test_an_interrupted_command_says_that_nothing_is_left(full: Path, tmp_path: Path) -> None:
     code = (
         "import os, signal, sys; from memlite import backup, cli; backup._STEP = 5\n"
-        "name = backup._name\n"
-        "backup._name = lambda *given: (os.kill(os.getpid(), signal.SIGINT), name(*given))\n"
+        "name = backup.name\n"
+        "backup.name = lambda *given: (os.kill(os.getpid(), signal.SIGINT), name(*given))\n"
         "cli.main(['--db', sys.argv[1], 'backup', sys.argv[2]])"
     )
     done = subprocess.run([sys.executable, "-c", code, full, tmp_path / "copy.db"], capture_output=True, text=True)

@@ -68,6 +68,18 @@ print(memlite.__file__)
     assert str(ROOT) not in run(plain, "-c", code, cwd=tmp_path)
 
 
+def test_the_plain_install_encrypts(plain: Path, tmp_path: Path) -> None:
+    """Its driver has the module of the package apsw, which would do everything else."""
+    code = """
+import memlite, pathlib
+with memlite.Memory("memory.db", key="secret", embedder=False, extractor=False) as memory:
+    memory.add("The saffron risotto is at Osteria Lume.", user_id="ana", extract="never")
+    assert memory.search("risotto", user_id="ana")
+    print(any(b"risotto" in file.read_bytes() for file in pathlib.Path().iterdir()))
+"""
+    assert run(plain, "-c", code, cwd=tmp_path) == "False\n"
+
+
 def test_the_plain_install_names_the_extra_when_a_model_is_asked_for(plain: Path, tmp_path: Path, models: Path) -> None:
     (embedder,) = (models / "embedder").glob("*.gguf")
     code = f"""

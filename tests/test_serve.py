@@ -134,6 +134,16 @@ def shell(path: Path, sockets: Path) -> Iterator[Shell]:
     opened.end()
 
 
+@pytest.fixture
+def secret_shell(path: Path, sockets: Path) -> Iterator[Shell]:
+    """Likewise on an encrypted file, with its key in the environment."""
+    with Memory(path, key="the right key", embedder=False, extractor=False) as memory:
+        memory.remember(FACTS[0], user_id="me")
+    opened = Shell(path, sockets, MEMLITE_EMBEDDER="off", MEMLITE_EXTRACTOR="off", MEMLITE_KEY="the right key")
+    yield opened
+    opened.end()
+
+
 @pytest.fixture(scope="module")
 def warm_shell(tmp_path_factory: pytest.TempPathFactory, models: Path) -> Iterator[Shell]:
     """A shell with the real embedder, whose file is served."""
@@ -489,7 +499,7 @@ def draining(path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Echo
     monkeypatch.setattr(warm, "_LOOK", 0.05)
     monkeypatch.setenv("MEMLITE_EMBEDDER", "off")
     with Memory(path, embedder=False, extractor=False) as memory:
-        drain = warm.Drain(path, stopping, 300, told.append)
+        drain = warm.Drain(warm.WarmMemory(path, None), stopping, 300, told.append)
         drain.start()
         yield echo, memory, told
         stopping.set()
@@ -578,3 +588,77 @@ from memlite import *
 print(Hit, NotFoundError, AsyncMemory)
 """
     subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+
+
+# -- an encrypted file -----------------------------------------------------------------------------
+
+
+def test_who_has_the_key_of_an_encrypted_file_is_answered_by_its_server(secret_shell: Shell) -> None:
+    secret_shell.serve()
+    answer = secret_shell.memlite("search", "Feedzai")
+    assert answer.served
+    assert FACTS[0].encode() in answer.stdout
+    assert answer.printed == secret_shell.by_itself("search", "Feedzai").printed
+    assert secret_shell.memlite("remember", FACTS[1]).served
+    data = b"".join(file.read_bytes() for file in secret_shell.path.parent.iterdir() if file.is_file())
+    assert b"Feedzai" not in data
+    assert b"walnuts" not in data
+
+
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [
+        pytest.param("the wrong key", ("search", "Feedzai"), id="wrong-read"),
+        pytest.param("the wrong key", ("remember", "Ana likes tea."), id="wrong-write"),
+        pytest.param("", ("list",), id="empty-read"),
+        pytest.param(None, ("remember", "Ana likes tea."), id="none-write"),
+    ],
+)
+def test_without_the_key_a_server_tells_and_does_nothing(
+    secret_shell: Shell, key: str | None, words: tuple[str, ...]
+) -> None:
+    secret_shell.serve()
+    if key is None:
+        del secret_shell.environ["MEMLITE_KEY"]
+    answer = secret_shell.memlite(*words, **({} if key is None else {"MEMLITE_KEY": key}))
+    assert (answer.served, answer.stdout) == (False, b"")
+    assert answer.code != 0
+    assert b"key" in answer.stderr.lower()
+    assert b"Feedzai" not in answer.stderr
+    secret_shell.environ["MEMLITE_KEY"] = "the right key"
+    answer = secret_shell.memlite("list", "--nl")
+    assert answer.served
+    assert answer.stdout.count(b"\n") == 1
+
+
+def test_a_key_that_is_typed_is_for_the_process_that_asked_for_it(secret_shell: Shell) -> None:
+    secret_shell.serve()
+    answer = secret_shell.memlite("--ask-key", "list", stdin=b"the right key\n")
+    assert not answer.served
+    assert FACTS[0].encode() in answer.stdout
+
+
+def test_a_key_for_a_plain_file_is_refused_though_its_server_has_none(shell: Shell) -> None:
+    shell.serve()
+    answer = shell.memlite("list", MEMLITE_KEY="a key")
+    assert not answer.served
+    assert b"is not encrypted" in answer.stderr
+
+
+def test_a_server_without_the_key_does_not_start(secret_shell: Shell) -> None:
+    answer = secret_shell.memlite("serve", MEMLITE_KEY="the wrong key")
+    assert answer.code == 1
+    assert b"another key" in answer.stderr
+    assert secret_shell.left() == []
+
+
+def test_a_served_file_keeps_its_key_and_a_server_does_not_answer_for_one_that_has_another(secret_shell: Shell) -> None:
+    server = secret_shell.serve()
+    assert b"serve --stop" in secret_shell.memlite("rekey", MEMLITE_NEW_KEY="new").stderr
+    other = secret_shell.path.with_name("other.db")
+    with Memory(other, key="new", embedder=False, extractor=False) as memory:
+        memory.remember(FACTS[1], user_id="me")
+    other.replace(secret_shell.path)
+    assert b"another key" in secret_shell.memlite("list").stderr
+    assert FACTS[1].encode() in secret_shell.memlite("list", MEMLITE_KEY="new").stdout
+    assert server.poll() is None

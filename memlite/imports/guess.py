@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from memlite import cipher
 from memlite.errors import InvalidInputError
 from memlite.imports import chatgpt, claude, exported, files, jsonl, librechat, mcp_memory, mem0
 from memlite.records import LeftOut
@@ -32,6 +33,11 @@ def source(path: Path) -> tuple[str, str]:
             if stores or history:
                 return "mem0", "it is a database of Qdrant" if stores else "it is mem0's history.db"
             raise InvalidInputError(f"{path} is an SQLite database, and none of mem0.")
+        if cipher.looks_encrypted(text.stream.peek(100)):
+            raise InvalidInputError(
+                f"{path} is an encrypted database. If it is memlite's, `memlite --db {path} export FILE` writes what "
+                "can be imported."
+            )
         beginning = text.beginning()
         if not beginning:
             raise InvalidInputError(f"{path} is empty; there is nothing to import.")
