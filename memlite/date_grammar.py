@@ -19,7 +19,13 @@ from memlite.date_named import Meaning, Named, Nothing, Words
 from memlite.date_tokens import Token, tokens
 from memlite.date_words import MONTH_HOLDS, Language, around
 
+_NO_DATE = frozenset("xatfpgbIv|,.-/()")  # kinds of which alone there is no date
 _KINDS = {"day": "D", "week": "K", "weekend": "K", "month": "O", "year": "C"}
+
+
+def may_name_a_date(text: str, language: Language) -> bool:
+    """Whether a text has any word or number that a date is made of; most questions have none, which saves the rules."""
+    return any(token.kind not in _NO_DATE for token in tokens(text, language))
 
 
 def read(text: str, today: date, language: Language) -> list[tuple[int, int, Named]]:

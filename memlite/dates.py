@@ -67,7 +67,7 @@ _ABSOLUTE = (
 
 def find(text: str, observed_at: datetime) -> tuple[FoundDate, ...]:
     """All dates of a text said at that time, relative and absolute, in their order; none overlaps another."""
-    for code in languages_of(text):
+    for code in _languages(text):
         ranges = _ranges(text, observed_at.date(), code)
         found = [each for each in _found(text, observed_at.date(), code) if not _within(each.start, each.end, ranges)]
         if found := found + [each for _, _, each in ranges if each]:
@@ -77,7 +77,7 @@ def find(text: str, observed_at: datetime) -> tuple[FoundDate, ...]:
 
 def resolve(text: str, observed_at: datetime) -> tuple[ResolvedDate, ...]:
     """The relative dates of a text, in its order; of two that overlap the first one, or else the longer."""
-    for code in languages_of(text):
+    for code in _languages(text):
         relative = _english if code == "en" else _relative
         ranges = _ranges(text, observed_at.date(), code)
         found = [each for each in relative(text, observed_at.date(), code) if not _within(*each[:2], ranges)]
@@ -92,6 +92,13 @@ def resolve(text: str, observed_at: datetime) -> tuple[ResolvedDate, ...]:
                 for start, end, (first, last, precision) in sorted(found)
             )
     return ()
+
+
+def _languages(text: str) -> Iterator[str]:
+    """The languages in which a text may name a date."""
+    from memlite import date_grammar  # here, for importing memlite has no use for it
+
+    return (code for code in languages_of(text) if date_grammar.may_name_a_date(text, language(code)))
 
 
 def _ranges(text: str, today: date, code: str) -> list[Range]:
