@@ -138,6 +138,12 @@ _CLAUSE = re.compile(
     r"(?=, (?:and|but|so|because|which|who|where|while|although|with) |; | and (?:the|an?|is|was|has|wants) )"
 )
 _PHRASE = re.compile(r"(?= (?:for|with|in|at|to|from|by|about|of|as|because of|during) )")
+_TWO_PREDICATES = re.compile(
+    r"(?P<subject>(?:The user|[^\W\d_a-z]\S*)(?: [^\W\d_a-z]\S*)?(?:['’]s \w+(?: [^\W\d_a-z]\w+)?)?) "
+    r"(?P<old>.{3,200}?),? and "
+    r"(?P<new>(?:is|was|has|had|will|does|did|[a-z]+s|[a-z]+ed) .+)$",
+    re.DOTALL,
+)
 _HALF_DAY = re.compile(r"(?<=\d) ?([ap])(?:m\b|\.m\.(?!$)|\.m(?=\.$))", re.IGNORECASE)
 _ROLES = _set("user assistant speaker") | {"the user", "the assistant", "the speaker"}
 _LONGEST_END = 12  # words
@@ -221,7 +227,7 @@ def _whole_names(text: str, entities: Sequence[NamedEntity]) -> tuple[NamedEntit
 
 
 def trimmed(fact: ExtractedFact, request: ExtractionRequest) -> tuple[ExtractedFact, str]:
-    """The fact without what no cited message says at its end, and what was cut off, '' if nothing.
+    """The fact without what no cited message says at its end or at its beginning, and what was cut off, '' if nothing.
 
     A small model that has written down what was said sometimes goes on: with a price that nobody named, with what it
     knows already, or "for" somebody who was not spoken of.
@@ -239,10 +245,11 @@ def trimmed(fact: ExtractedFact, request: ExtractionRequest) -> tuple[ExtractedF
     kept = _without_loose_end("".join(clauses), now if alone else evidence, evidence)
     if not alone and _needs_nothing(cited, request):
         kept = _without_loose_end(kept, now, evidence, _TACKED_ON)
-    if kept == whole:
+    text = _without_old_beginning(kept, now) if alone else kept
+    if text == whole:
         return fact, ""
-    text = kept.rstrip(" ,;") + "."
-    cut = whole[len(kept) :].strip(" ,;")
+    cut = whole[len(kept) :].strip(" ,;") if text == kept else whole
+    text = text.rstrip(" ,;") + "."
     entities = tuple(entity for entity in fact.entities if entity.name in text)
     when = None if re.search(r"\d{4}-\d\d", cut) else fact.when
     return replace(fact, text=text, entities=entities, when=when), cut
@@ -302,6 +309,19 @@ def _without_loose_end(text: str, evidence: _Evidence, shown: _Evidence, beginni
     said = len(begins) == 2 and all(shown.has_word(word) for word in begins)
     short = len(text[len(rest) :].split()) <= _LONGEST_END
     return rest if said and short else text
+
+
+def _without_old_beginning(text: str, now: _Evidence) -> str:
+    """The text without a first predicate of which this message has no word, if it says all of the second: of "Ann is
+    travelling to Rome and is vegan" the journey, which an earlier message told.
+    """
+    found = _TWO_PREDICATES.match(text)
+    if found is None:
+        return text
+    old, new = ([word for word in content_words(found[part]) if word not in now.speakers] for part in ("old", "new"))
+    if not (old and new) or any(map(now.has_word, old)) or not all(map(now.has_word, new)):
+        return text
+    return f"{found['subject']} {found['new']}"
 
 
 def _numbers_and_dates(text: str, evidence: _Evidence) -> tuple[int, int]:

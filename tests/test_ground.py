@@ -311,6 +311,32 @@ def test_what_is_tacked_on_is_cut(message: str, text: str, kept: bool) -> None:
 
 
 @pytest.mark.parametrize(
+    ("said", "text", "kept"),
+    [
+        (
+            "I am vegetarian and allergic to nuts.",
+            "The user is travelling to Rome and is vegetarian and allergic to nuts.",
+            "The user is vegetarian and allergic to nuts.",
+        ),
+        (
+            "I am vegan, which is why I ask.",
+            "The user is vegan and works in Porto.",
+            "The user is vegan and works in Porto.",
+        ),
+        ("I work in Porto, on my own.", "The user is vegan and works in Porto.", "The user works in Porto."),
+        ("I work in Porto and eat vegan.", "The user eats vegan and works in Porto.", None),
+        ("It is in Porto that I work.", "The user is vegan and works in Porto.", None),
+    ],
+)
+def test_what_an_earlier_message_says_is_cut_at_the_beginning_too(said: str, text: str, kept: str | None) -> None:
+    before = Turn(0, "user", "User", "I'm travelling to Rome, and I am vegan.", NOW)
+    request = ExtractionRequest((Turn(1, "user", "User", said, NOW),), (before,))
+    fact, cut = ground.trimmed(ExtractedFact(text, by="User", sources=(1,)), request)
+    assert fact.text == (kept or text)
+    assert bool(cut) == (kept is not None and kept != text)
+
+
+@pytest.mark.parametrize(
     ("message", "text", "expected"),
     [
         ("The dentist is at 9.", "Ana sees the dentist at 9 pm.", "Ana sees the dentist at 9."),
