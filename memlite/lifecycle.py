@@ -214,6 +214,8 @@ def restore(db: apsw.Connection, fact_id: int, step: Step) -> int:
             after = dataclasses.replace(after, expires_at=None, ttl=None)
     brought = _bring(db, fact_id, before, after, step)
     vouch(db, brought, step.now)
+    if before.valid_to is not None and not standing.stands(db, fact_id):  # undone, it handed its end on
+        _settle(db, (), (fact_id,), step, Changed())
     return brought
 
 

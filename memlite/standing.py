@@ -136,10 +136,12 @@ def _replaced_at(db: apsw.Connection, uid: str, seen: frozenset[str] = frozenset
     """When a fact was replaced first, as batches say that stand; by a hidden one, when what replaced that began."""
     found: list[int | None] = []
     for batch_id, by, at in history.replacements(db, uid):
+        if by in seen:  # a fact is not replaced by itself, when it takes the place of what had replaced it
+            continue
         id_ = facts.by_uid(db, by)
         hidden = id_ is not None and not stands(db, id_)
-        if not hidden and (batch_id is None or not batches.undone_by(db, batch_id)):
-            found.append(at if id_ is None else ended_by(db, uid, id_, at))
-        elif hidden and by not in seen:
+        if hidden:
             found.append(_replaced_at(db, by, seen | {uid}))
+        elif batch_id is None or not batches.undone_by(db, batch_id):
+            found.append(at if id_ is None else ended_by(db, uid, id_, at))
     return min((at for at in found if at is not None), default=None)

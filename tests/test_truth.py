@@ -797,3 +797,24 @@ def test_what_was_restored_against_an_undo_stays_when_that_is_done_again(memory:
     assert current(memory) == ["Ana eats fish."]
     memory.archive(fish.facts[0].id)
     assert current(memory) == []
+
+
+def test_what_takes_the_place_of_what_had_replaced_it_and_was_undone_counts(memory: Memory) -> None:
+    tea = memory.remember("Ana drinks tea.", user_id="u", observed_at=AT_2024).facts[0].id
+    milk = memory.remember({"text": "Ana drinks milk.", "replaces": tea}, user_id="u", observed_at=AT_2024)
+    memory.undo(milk.batch)
+    again = {"text": "Ana drinks tea.", "replaces": milk.facts[0].id}
+    memory.remember(again, user_id="u", observed_at=AT_2024)
+    assert current(memory) == ["Ana drinks tea."]
+
+
+def test_what_an_undone_fact_handed_on_ends_no_more_when_that_one_is_reopened(memory: Memory) -> None:
+    tea = memory.remember("Ana drinks tea.", user_id="u", observed_at=AT_2024).facts[0].id
+    milk = memory.remember({"text": "Ana drinks milk.", "replaces": tea}, user_id="u", observed_at=AT_2024)
+    memory.undo(milk.batch)
+    old = milk.facts[0].id
+    memory.remember({"text": "Ana drinks cocoa.", "replaces": old}, user_id="u", observed_at=AT_2024)
+    assert current(memory) == ["Ana drinks cocoa."]
+    memory.restore(old)
+    memory.restore(old)
+    assert set(current(memory)) == {"Ana drinks cocoa.", "Ana drinks milk.", "Ana drinks tea."}
