@@ -48,7 +48,7 @@ allow_no_internet()
 """
 
 LIBRARY = """
-import json, os, sys, threading
+import json, os, sys, threading, time
 from pathlib import Path
 
 before = threading.active_count(), len(os.listdir("/proc/self/task"))
@@ -74,6 +74,9 @@ with Memory(path) as memory:
     memory.delete(remembered.facts[0].id)
     receipt = memory.delete_all(user_id="ana")
 list(doctor.examine(Path(path)))
+end = time.monotonic() + 10
+while len(os.listdir("/proc/self/task")) > before[1] and time.monotonic() < end:
+    time.sleep(0.01)  # the system counts a thread that has ended for a moment longer
 
 children = [pid for pid in os.listdir("/proc") if pid.isdigit() and parent(pid) == os.getpid()]
 print(json.dumps({
