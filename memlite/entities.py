@@ -27,8 +27,10 @@ class Mentioned:
     in_part: bool = False
 
 
-def mention(db: apsw.Connection, root_id: int, fact_id: int, named: Sequence[NamedEntity]) -> list[int]:
-    """Link a fact to the entities it names; return the row ids of those that are new.
+def mention(
+    db: apsw.Connection, root_id: int, fact_id: int, named: Sequence[NamedEntity]
+) -> list[tuple[int, str]]:
+    """Link a fact to the entities it names; return the row ids and the normalised names of those that are new.
 
     Two names are one entity only when type and normalised name (or alias) are equal, never by similarity.
     """
@@ -49,7 +51,7 @@ def mention(db: apsw.Connection, root_id: int, fact_id: int, named: Sequence[Nam
             id_ = _retype(db, root_id, folded, entity.type)
         if id_ is None:
             id_ = ensure(db, root_id, uuid.uuid4().hex, entity.name, entity.type)
-            fresh.append(id_)
+            fresh.append((id_, folded))
         for alias in entity.aliases:
             add_alias(db, id_, alias)
         db.execute(

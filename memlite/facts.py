@@ -203,6 +203,12 @@ def current(db: apsw.Connection, ids: Iterable[int]) -> set[int]:
     return {id_ for (id_,) in db.execute(sql, (json.dumps(list(ids)),))}
 
 
+def archived(db: apsw.Connection, ids: Iterable[int]) -> set[int]:
+    """Those of some facts that are in the archive."""
+    sql = "SELECT id FROM facts WHERE id IN (SELECT value FROM json_each(?)) AND archived_at IS NOT NULL"
+    return {id_ for (id_,) in db.execute(sql, (json.dumps(list(ids)),))}
+
+
 def current_of_root(db: apsw.Connection, root_id: int) -> list[int]:
     """The row ids of all facts of a root that count now."""
     sql = f"SELECT f.id FROM scopes s CROSS JOIN facts f ON f.scope_id = s.id WHERE s.root_id = ? AND {CURRENT}"

@@ -140,9 +140,8 @@ def rewrite(
         facts.forget_vector(db, fact_id)
         new = NewFact(text, observed_at=0, entities=change.entities, expires_at=expires_at)
         facts.drop_mentions(db, fact_id)
-        learn.mention(db, scope, fact_id, new, made)
-        if archived_at is None:  # else it is made when it is restored
-            learn.store_vector(db, scope, fact_id, new, made)
+        named = list(learn.mention(db, scope, fact_id, new, made))
+        learn.store_vectors(db, learn.vector(scope, fact_id, new, made), named, made)  # of an archived fact none
     history.record(
         db,
         "UPDATE",

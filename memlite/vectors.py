@@ -8,14 +8,14 @@ from __future__ import annotations
 import json
 import math
 import struct
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import apsw
 
 from memlite import codes
-from memlite.quantisation import coarse, quantised
+from memlite.quantisation import all_quantised, coarse, quantised
 from memlite.scopes import Reach
 
 # The cosines that the default embedder gives the texts of embed.PAIRS (see embed.calibration); another embedder's are
@@ -104,6 +104,10 @@ class Form:
         """A packed vector as the tables hold it."""
         return vector if self.floats else quantised(vector)
 
+    def all_stored(self, given: Sequence[bytes]) -> Sequence[bytes]:
+        """Packed vectors as the tables hold them."""
+        return given if self.floats else all_quantised(given)
+
     def packed(self, stored: bytes) -> bytes:
         """Such a vector packed, with length 1."""
         if self.floats:
@@ -172,29 +176,24 @@ def insert(db: apsw.Connection, kind: Kind, rows: Iterable[Row], probes: bytes) 
     serving = identity(db)
     if serving is None or serving.probes != probes:
         return
-    made = form(db)
-    for row in rows:
-        if _put(db, kind, row, made):
-            db.execute(f"UPDATE {ROWS[kind]} SET embedded = 1 WHERE id = ?", (row.id,))
+    ids = _put(db, kind, rows, form(db))
+    db.execute(f"UPDATE {ROWS[kind]} SET embedded = 1 WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(ids),))
 
 
 def build(db: apsw.Connection, kind: Kind, rows: Iterable[Row]) -> None:
     """Store vectors of the generation that is being made, of rows that are there and have none in it."""
-    made = form(db, "building")
-    for row in rows:
-        _put(db, kind, row, made)
+    _put(db, kind, rows, form(db, "building"))
 
 
-def _put(db: apsw.Connection, kind: Kind, row: Row, made: Form) -> bool:
-    """Store a vector, unless its row has one; return whether it had none."""
-    stored = db.execute(
-        f"""
-        INSERT INTO {kind}_vectors(id, made_by, scope_id, vector) VALUES (?, ?, ?, ?)
-        ON CONFLICT DO NOTHING RETURNING 1
-        """,
-        (row.id, made.made_by, row.scope_id, made.stored(row.vector)),
+def _put(db: apsw.Connection, kind: Kind, rows: Iterable[Row], made: Form) -> list[int]:
+    """Store vectors, unless their rows have one; return the ids of all these rows."""
+    given = list(rows)
+    stored = made.all_stored([row.vector for row in given])
+    db.executemany(
+        f"INSERT INTO {kind}_vectors(id, made_by, scope_id, vector) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        [(row.id, made.made_by, row.scope_id, vector) for row, vector in zip(given, stored)],
     )
-    return bool(stored.get)
+    return [row.id for row in given]
 
 
 def delete(db: apsw.Connection, kind: Kind, ids: Iterable[int]) -> None:
