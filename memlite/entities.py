@@ -27,9 +27,7 @@ class Mentioned:
     in_part: bool = False
 
 
-def mention(
-    db: apsw.Connection, root_id: int, fact_id: int, named: Sequence[NamedEntity]
-) -> list[tuple[int, str]]:
+def mention(db: apsw.Connection, root_id: int, fact_id: int, named: Sequence[NamedEntity]) -> list[tuple[int, str]]:
     """Link a fact to the entities it names; return the row ids and the normalised names of those that are new.
 
     Two names are one entity only when type and normalised name (or alias) are equal, never by similarity.

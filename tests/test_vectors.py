@@ -15,7 +15,7 @@ import apsw
 import pytest
 
 from memlite import Memory, codes, embed, scopes, vectors, virtual
-from memlite.quantisation import quantised
+from memlite.quantisation import all_quantised, quantised
 from memlite.records import Scope
 from tests.conftest import as_version_3
 
@@ -78,6 +78,13 @@ def exact(texts: Sequence[str], text: str, k: int = 10) -> list[str]:
 
 
 # How near.
+
+
+def test_many_vectors_are_quantised_together_as_each_by_itself() -> None:
+    chance = random.Random(3)
+    made = [embed.pack([chance.gauss(0, 1) for _ in range(13)]) for _ in range(200)]
+    made += [embed.pack([0.0] * 13), embed.pack([1.0] * 13), embed.pack([127.0, 0.5, 1.5, 2.5, -2.5, *[-126.5] * 8])]
+    assert all_quantised(made) == list(map(quantised, made))
 
 
 def test_a_stored_vector_of_any_scale_is_quantised_alike_and_again_the_same() -> None:
