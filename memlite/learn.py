@@ -390,8 +390,8 @@ def store_vectors(
 def _read_context(
     database: Database, semantic: Semantic, batch: batches.Batch, again: bool, learnt: Learnt
 ) -> tuple[StoredScope, list[tuple[int, Message]], list[tuple[int, Message]], list[tuple[int, str]], int]:
-    """The batch's messages to learn from, the window before them, the nearest known facts of the root, and how many
-    messages the scope has before them.
+    """The batch's messages to learn from, the window before them, the nearest known facts of the root, and the number
+    of the messages before them.
 
     What says nothing of its own teaches nothing, nor does what is too long, of which `learnt` is told. Messages and
     known facts come with their row ids, which sources and links are made of.
@@ -406,7 +406,7 @@ def _read_context(
         window = [(id_, message) for id_, message in messages.fetch(db, shown).items() if _teaches(message)]
         near = _nearest_known(db, semantic, scope, new) if new else []
         known = facts.fetch(db, facts.observed_before(db, near, ids) if again else near, {})
-        earlier = messages.count_before(db, batch.scope_id, ids[0]) if ids else 0
+        earlier = messages.number_before(db, batch.scope_id, ids[0]) if ids else 0
     return scope, new, window, [(id_, fact.text) for id_, fact in known.items()], earlier
 
 

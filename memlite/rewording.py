@@ -110,9 +110,9 @@ def rewrite(
     InvalidInputError when another living fact has the new text.
     """
     now = instants.now()
-    uid, scope_id, live, archived_at, *old = next(
+    uid, scope_id, live, *old = next(
         db.execute(
-            "SELECT uid, scope_id, live, archived_at, text, metadata, kind, expires_at, ttl FROM facts WHERE id = ?",
+            "SELECT uid, scope_id, live, text, metadata, kind, expires_at, ttl FROM facts WHERE id = ?",
             (fact_id,),
         )
     )
