@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import re
 import unicodedata
@@ -76,8 +77,11 @@ def normalise(text: str) -> str:
 
 
 def digest(text: str) -> str:
-    """Identify a text by its normal form. The prefix names the algorithm, so that it can change one day."""
-    return "sha256:" + hashlib.sha256(normalise(text).encode("utf-8", "surrogatepass")).hexdigest()
+    """Identify a text by its normal form. The first letter names the algorithm, so that it can change one day: SHA-256,
+    of which 144 bits are kept, since every text has its digest in three places.
+    """
+    found = hashlib.sha256(normalise(text).encode("utf-8", "surrogatepass")).digest()
+    return "a" + base64.urlsafe_b64encode(found[:18]).decode()
 
 
 def fold(name: str) -> str:
