@@ -507,12 +507,12 @@ def _same(db: apsw.Connection, asked: Asked, lane: Lane) -> list[int]:
     """The rows whose text is the query. The other lanes may miss them: many texts have the same words, or none."""
     rows = db.execute(
         f"""
-        SELECT {lane.alias}.id FROM scopes s
+        SELECT {lane.alias}.id FROM ({asked.reach.scopes}) s
         CROSS JOIN {lane.table} {lane.alias} ON {lane.alias}.scope_id = s.id AND {lane.alias}.hash = ?
-        WHERE {asked.reach.sql} AND {asked.condition(lane)} AND {asked.filter_sql}
+        WHERE {asked.condition(lane)} AND {asked.filter_sql}
         ORDER BY {lane.alias}.id DESC LIMIT {MOST_SAME}
         """,
-        (asked.digest, *asked.reach.bindings, *asked.filter_bindings),
+        (*asked.reach.bindings, asked.digest, *asked.filter_bindings),
     )
     return [id_ for (id_,) in rows]
 
@@ -548,14 +548,13 @@ def _by_day(db: apsw.Connection, asked: Asked, lane: Lane, pool: int) -> list[in
         earliest = date.fromordinal(max(1, first.toordinal() - _LONGEST_EVENT)) if lane is FACTS else first
         rows = db.execute(
             f"""
-            SELECT {alias}.id FROM scopes s CROSS JOIN {lane.table} {alias} ON {alias}.scope_id = s.id
-            WHERE {first_day} BETWEEN ? AND ? AND {last_day} >= ? AND {asked.reach.sql} AND {asked.condition(lane)}
-              AND {asked.filter_sql}
+            SELECT {alias}.id FROM ({asked.reach.scopes}) s CROSS JOIN {lane.table} {alias} ON {alias}.scope_id = s.id
+            WHERE {first_day} BETWEEN ? AND ? AND {last_day} >= ? AND {asked.condition(lane)} AND {asked.filter_sql}
             ORDER BY {first_day} LIMIT ?
             """,
             (
-                *(day.isoformat() for day in (earliest, last, first)),
                 *asked.reach.bindings,
+                *(day.isoformat() for day in (earliest, last, first)),
                 *asked.filter_bindings,
                 pool,
             ),
@@ -586,9 +585,9 @@ def _grow_old(db: apsw.Connection, asked: Asked, lane: Lane, half_life: int, fou
 def _by_entity(db: apsw.Connection, asked: Asked, entity_id: int, pool: int) -> list[int]:
     rows = db.execute(
         f"""
-        SELECT f.id FROM mentions n JOIN facts f ON f.id = n.fact_id JOIN scopes s ON s.id = f.scope_id
+        SELECT f.id FROM mentions n CROSS JOIN facts f ON f.id = n.fact_id CROSS JOIN scopes s ON s.id = f.scope_id
         WHERE n.entity_id = ? AND {asked.condition(FACTS)} AND {asked.reach.sql} AND {asked.filter_sql}
-        ORDER BY f.id DESC LIMIT ?
+        ORDER BY n.fact_id DESC LIMIT ?
         """,
         (entity_id, *asked.reach.bindings, *asked.filter_bindings, pool),
     )
@@ -637,12 +636,12 @@ def _named_entities(db: apsw.Connection, asked: Asked) -> list[entities.Mentione
     and the whole by vector where they are on.
     """
     reach = asked.entity_reach
-    if not entities.any_in(db, reach.sql, reach.bindings):
+    if not entities.any_in(db, reach):
         return []
-    named = entities.named(db, _possible_names(asked.query.text), reach.sql, reach.bindings)
+    named = entities.named(db, _possible_names(asked.query.text), reach)
     known = {entity.id for entity in named}
     beginnings = _beginnings(asked.query.text)
-    begun = [entity for each in beginnings for entity in entities.beginning(db, each, reach.sql, reach.bindings)]
+    begun = [entity for each in beginnings for entity in entities.beginning(db, each, reach)]
     named += {entity.id: entity for entity in begun if entity.id not in known}.values()
     if asked.vector is not None:
         near = vectors.nearest(db, "entity", asked.vector, reach, 5)

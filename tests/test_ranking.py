@@ -86,7 +86,7 @@ def test_what_begins_a_name_is_looked_up_by_index(memory: Memory) -> None:
         assert reach is not None
         asked: list[tuple[str, Any]] = []
         db.exec_trace = lambda _, sql, bindings: asked.append((sql, bindings)) or True
-        found = entities.beginning(db, "christoph", reach.sql, reach.bindings)
+        found = entities.beginning(db, "christoph", reach)
         db.exec_trace = None
         plan = [row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {asked[0][0]}", asked[0][1])]
     assert [each.name for each in found] == ["Christopher"]
