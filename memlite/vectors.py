@@ -31,7 +31,8 @@ ROWS: dict[Kind, str] = {"fact": "facts", "message": "messages", "entity": "enti
 _FEW = 300  # vectors of a scope up to which to compare them all takes less time than to choose by their codes
 _TELLING = 128  # numbers from which on codes tell vectors apart
 _OVERSAMPLING = 4  # vectors that are chosen by their codes for one that is wanted, but
-_LEAST = 100  # at least so many, and the square root of how many there are: recall@10 .99 of 10,000 to 1,000,000
+_LEAST = 100  # at least so many, and
+_OF_ROOT = 2  # times the square root of how many there are: recall@10 .98 of 10,000 and 100,000 mixed real sentences
 _MOST_CHOSEN = 32_768  # beyond, all rows that may be shown are listed first
 
 
@@ -228,7 +229,7 @@ def nearest(
         near = _compared(db, kind, stored, reach, made, wanted)
     else:
         chosen = held.nearest(stored)
-        numbers, _ = chosen(max(_OVERSAMPLING * k, _LEAST, math.isqrt(len(held))))
+        numbers, _ = chosen(max(_OVERSAMPLING * k, _LEAST, _OF_ROOT * math.isqrt(len(held))))
         near = _ordered(db, kind, stored, made, numbers, by="number")
         if 2 * len(near) < len(numbers):  # most have gone from the file: what is held is read anew
             _let_go(db, kind, reach, made)

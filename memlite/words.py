@@ -6,6 +6,7 @@ import base64
 import hashlib
 import re
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memlite.date_words import frequent_words
@@ -163,13 +164,13 @@ def read_query(text: str) -> Query:
     return Query(text, tuple(chosen), tuple(term for term in exact if term in chosen)[:8])
 
 
-def match_expression(terms: tuple[str, ...], scope_terms: str) -> str:
-    """The FTS5 query for any of `terms` (or every row) inside the scope that all of `scope_terms` name.
-
-    One of the two may be empty.
+def match_expression(terms: Sequence[str], scope_terms: str, also: Sequence[str] = ()) -> str:
+    """The FTS5 query for any of `terms` (or every row) and all of `also`, inside the scope that all of `scope_terms`
+    name. Not all of them may be empty.
     """
     said = [f"scope : ({' AND '.join(scope_terms.split())})"] if scope_terms else []
     said += [f"{{text words}} : ({' OR '.join(terms)})"] if terms else []
+    said += [f"{{text words}} : ({' AND '.join(also)})"] if also else []
     return " AND ".join(said)
 
 
