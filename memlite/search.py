@@ -611,14 +611,19 @@ def _by_day(db: apsw.Connection, asked: Asked, lane: Lane, pool: int) -> list[in
         earliest = date.fromordinal(max(1, first.toordinal() - _LONGEST_EVENT)) if lane is FACTS else first
         rows = db.execute(
             f"""
-            SELECT {alias}.id FROM ({asked.reach.scopes}) s CROSS JOIN {lane.table} {alias} ON {alias}.scope_id = s.id
-            WHERE {first_day} BETWEEN ? AND ? AND {last_day} >= ? AND {asked.condition(lane)} AND {asked.filter_sql}
-            ORDER BY {first_day} LIMIT ?
+            SELECT id FROM (SELECT {alias}.id AS id, {first_day} AS day
+              FROM ({asked.reach.scopes}) s CROSS JOIN {lane.table} {alias} ON {alias}.id IN (
+                SELECT {alias}.id FROM {lane.table} {alias}
+                WHERE {alias}.scope_id = s.id AND {first_day} BETWEEN ? AND ? AND {last_day} >= ?
+                  AND {asked.condition(lane)} AND {asked.filter_sql}
+                ORDER BY {first_day} LIMIT ?)
+              ORDER BY day LIMIT ?)
             """,
             (
                 *asked.reach.bindings,
                 *(day.isoformat() for day in (earliest, last, first)),
                 *asked.filter_bindings,
+                pool,
                 pool,
             ),
         )
