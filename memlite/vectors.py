@@ -30,9 +30,10 @@ ROWS: dict[Kind, str] = {"fact": "facts", "message": "messages", "entity": "enti
 
 _FEW = 300  # vectors of a scope up to which to compare them all takes less time than to choose by their codes
 _TELLING = 128  # numbers from which on codes tell vectors apart
-_OVERSAMPLING = 4  # vectors that are chosen by their codes for one that is wanted, but
-_LEAST = 100  # at least so many, and
-_OF_ROOT = 2  # times the square root of how many there are: recall@10 .98 of 10,000 and 100,000 mixed real sentences
+# Vectors that are chosen by their codes for one that is wanted, but at least so many, and so many times the square root
+# of how many there are; and among how many times that root. Recall@10 is .99 of 10,000 and 100,000 mixed sentences.
+_OVERSAMPLING, _LEAST, _OF_ROOT = 4, 100, 0.7
+_AMONG = 7
 _MOST_CHOSEN = 32_768  # beyond, all rows that may be shown are listed first
 
 
@@ -229,7 +230,8 @@ def nearest(
         near = _compared(db, kind, stored, reach, made, wanted)
     else:
         chosen = held.nearest(stored)
-        numbers, _ = chosen(max(_OVERSAMPLING * k, _LEAST, _OF_ROOT * math.isqrt(len(held))))
+        root = math.sqrt(len(held))
+        numbers, _ = chosen(max(_OVERSAMPLING * k, _LEAST, int(_OF_ROOT * root)), among=int(_AMONG * root))
         near = _ordered(db, kind, stored, made, numbers, by="number")
         if 2 * len(near) < len(numbers):  # most have gone from the file: what is held is read anew
             _let_go(db, kind, reach, made)
@@ -249,7 +251,7 @@ def nearest(
     return _ordered(db, kind, stored, made, shown.every() if admitted is None else admitted)[:k]
 
 
-def _admitted(chosen: Callable[[int], tuple[list[int], list[int]]], held: int, k: int, shown: Shown) -> set[int] | None:
+def _admitted(chosen: codes.Chosen, held: int, k: int, shown: Shown) -> set[int] | None:
     """The nearest by their codes of the rows that may be found, some times k of them; None where these are so few that
     it takes less time to list them all.
     """

@@ -237,6 +237,25 @@ def test_a_wider_scope_sees_all_of_its_scopes_and_no_other(path: Path) -> None:
         assert held(memory) == [2 * MANY, 2 * MANY, MANY]
 
 
+def test_bits_that_count_by_the_querys_numbers_tell_the_nearest_better() -> None:
+    chance = random.Random(5)
+    made = all_quantised([embed.pack([chance.gauss(0, 1) for _ in range(DIMENSION)]) for _ in range(3000)])
+    held = codes.Codes(3000, floats=False).more(3000, ((at, 10_000 + at, vector) for at, vector in enumerate(made, 1)))
+    rows = [struct.unpack(f"{len(vector)}b", vector) for vector in made]
+    lengths = [sum(x * x for x in row) ** 0.5 for row in rows]
+    plain = weighed = 0
+    for query in rows[:20]:
+        likeness = [sum(map(int.__mul__, query, row)) / length for row, length in zip(rows, lengths)]
+        exact = set(sorted(range(1, 3001), key=lambda at: -likeness[at - 1])[:10])
+        chosen = held.nearest(struct.pack(f"{len(query)}b", *query))
+        numbers, ids = chosen(100, among=400)
+        assert ids == [10_000 + number for number in numbers]
+        assert len(numbers) == 100
+        plain += len(exact.intersection(chosen(100)[0]))
+        weighed += len(exact.intersection(numbers))
+    assert weighed > plain
+
+
 def test_the_scopes_that_were_not_searched_for_longest_are_let_go(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(codes, "MOST", 2 * MANY)
     with opened(path) as memory:
