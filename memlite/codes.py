@@ -9,10 +9,10 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import apsw
 
@@ -23,6 +23,13 @@ if TYPE_CHECKING:
 
 MOST = 4_000_000  # codes held of all scopes together; the scopes that were not searched for longest go first
 _BLOCK = 65_536  # codes that are compared at once, and that fit into a processor's cache
+
+
+class Chosen(Protocol):
+    """Gives the numbers and the row ids of codes that were found (see Codes.nearest)."""
+
+    def __call__(self, count: int, among: int = 0) -> tuple[list[int], list[int]]: ...
+
 
 Key = tuple[int, object]  # the version of the schema, and the scope
 
@@ -56,9 +63,10 @@ class Codes:
     def __len__(self) -> int:
         return sum(block.shape[1] for block in self.blocks)
 
-    def nearest(self, vector: bytes) -> Callable[[int], tuple[list[int], list[int]]]:
-        """What gives the numbers and the row ids of so many of the nearest or some more, in no order; of those that are
-        equally near the newest. vector: as it is stored.
+    def nearest(self, vector: bytes) -> Chosen:
+        """What gives the numbers and the row ids of so many of the nearest, in no order; of those that are equally near
+        the newest. `among` so many, if they are more, each bit then counts by the query's number: that tells them
+        better. vector: as it is stored.
         """
         import numpy as np
 
@@ -68,16 +76,31 @@ class Codes:
         # Of one block after the other: all side by side would be a copy of them.
         ends = np.cumsum([rows.shape[1] for rows in self.rows])
 
-        def chosen(count: int) -> tuple[list[int], list[int]]:
-            farthest = np.searchsorted(within, count)
+        def chosen(count: int, among: int = 0) -> tuple[list[int], list[int]]:
+            most = max(count, among)
+            farthest = np.searchsorted(within, most)
             near, border = np.flatnonzero(distances < farthest), np.flatnonzero(distances == farthest)
-            places = np.sort(np.concatenate((near, border[-count:])))
+            places = np.sort(np.concatenate((near, border[-most:])))
             parts = np.split(places, np.searchsorted(places, ends[:-1]))
-            found = [rows[:, part - start] for rows, part, start in zip(self.rows, parts, (0, *ends))]
-            numbers, ids = np.concatenate(found, axis=1).tolist()
+            at = [part - start for part, start in zip(parts, (0, *ends))]
+            found = np.concatenate([rows[:, part] for rows, part in zip(self.rows, at)], axis=1)
+            if among > count:
+                blocks = np.concatenate([block[:, part] for block, part in zip(self.blocks, at)], axis=1)
+                weights = self._weighed(blocks, vector)
+                found = found[:, np.lexsort((-places, -weights))[:count]]
+            numbers, ids = found.tolist()
             return numbers, ids
 
         return chosen
+
+    def _weighed(self, block: _Array, vector: bytes) -> _Array:
+        """The sum of the numbers of a vector, as it is stored, at the ones of each code."""
+        import numpy as np
+
+        numbers = np.frombuffer(vector, "<f4" if self.floats else np.int8).astype(np.float32)
+        ones = np.unpackbits(np.ascontiguousarray(block.T).view(np.uint8), axis=1, count=len(numbers))
+        weighed: _Array = ones.astype(np.float32) @ numbers
+        return weighed
 
     def more(self, last: int, more: Iterable[tuple[int, int, bytes]]) -> Codes:
         """These and others: the number of a vector, the id of its row and the vector as it is stored."""

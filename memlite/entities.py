@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import apsw
 
 from memlite.records import Entity, NamedEntity
+from memlite.scopes import Reach
 from memlite.words import fold
 
 _MOST_MEANT = 5  # entities that the beginning of a name may stand for
@@ -27,8 +28,8 @@ class Mentioned:
     in_part: bool = False
 
 
-def mention(db: apsw.Connection, root_id: int, fact_id: int, named: Sequence[NamedEntity]) -> list[int]:
-    """Link a fact to the entities it names; return the row ids of those that are new.
+def mention(db: apsw.Connection, root_id: int, fact_id: int, named: Sequence[NamedEntity]) -> list[tuple[int, str]]:
+    """Link a fact to the entities it names; return the row ids and the normalised names of those that are new.
 
     Two names are one entity only when type and normalised name (or alias) are equal, never by similarity.
     """
@@ -49,7 +50,7 @@ def mention(db: apsw.Connection, root_id: int, fact_id: int, named: Sequence[Nam
             id_ = _retype(db, root_id, folded, entity.type)
         if id_ is None:
             id_ = ensure(db, root_id, uuid.uuid4().hex, entity.name, entity.type)
-            fresh.append(id_)
+            fresh.append((id_, folded))
         for alias in entity.aliases:
             add_alias(db, id_, alias)
         db.execute(
@@ -138,31 +139,31 @@ def settle_aliases(db: apsw.Connection, brought: Mapping[int, Iterable[str]]) ->
                 db.execute("DELETE FROM aliases WHERE entity_id = ? AND folded = ?", (entity_id, fold(name)))
 
 
-def any_in(db: apsw.Connection, sql: str, bindings: Sequence[object]) -> bool:
-    """Whether the roots that `sql` (alias `s`) admits have any entity."""
-    found = f"SELECT EXISTS (SELECT 1 FROM scopes s JOIN entities e ON e.root_id = s.id WHERE {sql})"
-    return bool(db.execute(found, bindings).get)
+def any_in(db: apsw.Connection, reach: Reach) -> bool:
+    """Whether the roots in reach have any entity."""
+    found = f"SELECT EXISTS (SELECT 1 FROM ({reach.scopes}) s CROSS JOIN entities e ON e.root_id = s.id)"
+    return bool(db.execute(found, reach.bindings).get)
 
 
-def named(db: apsw.Connection, names: Sequence[str], sql: str, bindings: Sequence[object]) -> list[Mentioned]:
-    """The entities that any of these normalised names stands for, in the roots that `sql` (alias `s`) admits."""
+def named(db: apsw.Connection, names: Sequence[str], reach: Reach) -> list[Mentioned]:
+    """The entities that any of these normalised names stands for, in the roots in reach."""
     listed = json.dumps(list(names))
     rows = db.execute(
         f"""
         SELECT e.id, e.name, (SELECT count(*) FROM mentions m WHERE m.entity_id = e.id) FROM (
-          SELECT e.id FROM json_each(?) n CROSS JOIN scopes s
-            JOIN entities e ON e.root_id = s.id AND e.folded = n.value WHERE {sql}
+          SELECT e.id FROM json_each(?) n CROSS JOIN ({reach.scopes}) s
+            CROSS JOIN entities e ON e.root_id = s.id AND e.folded = n.value
           UNION
-          SELECT a.entity_id FROM json_each(?) n CROSS JOIN scopes s
-            JOIN aliases a ON a.root_id = s.id AND a.folded = n.value WHERE {sql}
-        ) found JOIN entities e ON e.id = found.id ORDER BY e.id
+          SELECT a.entity_id FROM json_each(?) n CROSS JOIN ({reach.scopes}) s
+            CROSS JOIN aliases a ON a.root_id = s.id AND a.folded = n.value
+        ) found CROSS JOIN entities e ON e.id = found.id ORDER BY e.id
         """,
-        (listed, *bindings, listed, *bindings),
+        2 * (listed, *reach.bindings),
     )
     return [Mentioned(*row) for row in rows]
 
 
-def beginning(db: apsw.Connection, start: str, sql: str, bindings: Sequence[object]) -> list[Mentioned]:
+def beginning(db: apsw.Connection, start: str, reach: Reach) -> list[Mentioned]:
     """The entities whose normalised name, or alias, begins with this word: "osteria" of Osteria Lume; none of too many.
 
     Inside a word ("christoph" of Christopher) one is meant only where no other name begins so.
@@ -170,13 +171,13 @@ def beginning(db: apsw.Connection, start: str, sql: str, bindings: Sequence[obje
     cut = f"LIMIT {_MOST_MEANT + 1}"
     rows = db.execute(
         f"""
-        SELECT * FROM (SELECT e.id, e.folded FROM scopes s
-          CROSS JOIN entities e ON e.root_id = s.id AND e.folded >= ? AND e.folded < ? WHERE {sql} {cut})
+        SELECT * FROM (SELECT e.id, e.folded FROM ({reach.scopes}) s
+          CROSS JOIN entities e ON e.root_id = s.id AND e.folded >= ? AND e.folded < ? {cut})
         UNION
-        SELECT * FROM (SELECT a.entity_id, a.folded FROM scopes s
-          CROSS JOIN aliases a ON a.root_id = s.id AND a.folded >= ? AND a.folded < ? WHERE {sql} {cut})
+        SELECT * FROM (SELECT a.entity_id, a.folded FROM ({reach.scopes}) s
+          CROSS JOIN aliases a ON a.root_id = s.id AND a.folded >= ? AND a.folded < ? {cut})
         """,
-        2 * (start, start + _LAST, *bindings),
+        2 * (*reach.bindings, start, start + _LAST),
     )
     found = {id_: folded for id_, folded in rows if folded != start}
     meant = [id_ for id_, folded in found.items() if not folded[len(start)].isalnum()] or list(found)[: len(found) == 1]

@@ -12,6 +12,7 @@ import apsw
 
 from memlite import instants
 from memlite.records import Fact, NamedEntity, Scope
+from memlite.scopes import Reach
 from memlite.words import beside, digest
 
 # A fact that counts today, over the alias `f`. The time is SQLite's own, so that one condition serves all.
@@ -200,6 +201,12 @@ def twin(db: apsw.Connection, scope_id: int, text: str) -> Twin | None:
 def current(db: apsw.Connection, ids: Iterable[int]) -> set[int]:
     """Those of some facts that count now."""
     sql = f"SELECT f.id FROM facts f WHERE f.id IN (SELECT value FROM json_each(?)) AND {CURRENT}"
+    return {id_ for (id_,) in db.execute(sql, (json.dumps(list(ids)),))}
+
+
+def archived(db: apsw.Connection, ids: Iterable[int]) -> set[int]:
+    """Those of some facts that are in the archive."""
+    sql = "SELECT id FROM facts WHERE id IN (SELECT value FROM json_each(?)) AND archived_at IS NOT NULL"
     return {id_ for (id_,) in db.execute(sql, (json.dumps(list(ids)),))}
 
 
@@ -821,6 +828,7 @@ def days(db: apsw.Connection, ids: Iterable[int]) -> dict[int, tuple[date, date]
 
 def page(
     db: apsw.Connection,
+    reach: Reach,
     condition: str,
     bindings: Sequence[object],
     *,
@@ -828,18 +836,19 @@ def page(
     newest_first: bool,
     limit: int,
 ) -> list[int]:
-    """The row ids of one page of facts, by row id: a fact added meanwhile moves no other one.
+    """The row ids of one page of a scope's facts, by row id: a fact added meanwhile moves no other one.
 
-    condition: over the aliases `f` and `s`. after: the last row id of the page before.
+    condition: over the alias `f`. after: the last row id of the page before.
     """
     direction, comparison = ("DESC", "<") if newest_first else ("ASC", ">")
     start = f"AND f.id {comparison} ?" if after is not None else ""
     rows = db.execute(
         f"""
-        SELECT f.id FROM facts f JOIN scopes s ON s.id = f.scope_id
-        WHERE {condition} {start} ORDER BY f.id {direction} LIMIT ?
-        """,
-        (*bindings, *([after] if after is not None else []), limit),
+        SELECT p.id FROM ({reach.scopes}) s CROSS JOIN facts p ON p.id IN (
+          SELECT f.id FROM facts f WHERE f.scope_id = s.id AND {condition} {start} ORDER BY f.id {direction} LIMIT ?)
+        ORDER BY p.id {direction} LIMIT ?
+        """,  # of each scope a page in the order of its index: nobody reads all facts of a scope, or of the file
+        (*reach.bindings, *bindings, *([after] if after is not None else []), limit, limit),
     )
     return [id_ for (id_,) in rows]
 

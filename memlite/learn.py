@@ -271,7 +271,7 @@ def _ask(extractor: Extractor, request: ExtractionRequest) -> Extraction:
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """Vectors by text and by entity name, empty while vectors are off, and the embedder's probes."""
+    """Vectors by text and by an entity's normalised name, empty while vectors are off, and the embedder's probes."""
 
     texts: Mapping[str, bytes]
     names: Mapping[str, bytes]
@@ -285,7 +285,7 @@ def embed_candidates(semantic: Semantic, candidates: Sequence[Candidate]) -> Emb
     found = semantic.embed(texts + names) if texts else None
     if found is None:
         return Embedded({}, {}, b"")
-    return Embedded(dict(zip(texts, found)), dict(zip(names, found[len(texts) :])), semantic.probes)
+    return Embedded(dict(zip(texts, found)), dict(zip(map(fold, names), found[len(texts) :])), semantic.probes)
 
 
 def store(
@@ -307,12 +307,15 @@ def store(
     """
     now = instants.now()
     step = lifecycle.Step(now, actor, batch_id=batch_id if part_of is None else part_of)
+    holding: dict[str, int | None] = {}  # by kind
+    told: list[vectors.Row] = []
+    named: list[vectors.Row] = []
     for candidate in candidates:
-        sources = messages.existing(db, candidate.fact.sources)
+        sources = messages.existing(db, candidate.fact.sources) if candidate.fact.sources else ()
         if candidate.fact.sources and not sources:
             learnt.skipped.append(Skipped(candidate.fact.text, "its source was deleted meanwhile"))
             continue
-        fact = replace(candidate.fact, sources=sources)
+        fact = candidate.fact if sources == candidate.fact.sources else replace(candidate.fact, sources=sources)
         if fact.valid_to is not None:  # it tells of a time that is over, whatever counts now
             twin = facts.ended_twin(db, scope.id, fact.text, fact.begins, fact.valid_to)
         else:
@@ -329,19 +332,22 @@ def store(
             learnt.skipped.append(Skipped(fact.text, reason, twin.uid))
             continue
         if fact.expires_at is None:
-            ttl = ttls.holding(db, scope, fact.kind)
-            fact = replace(fact, expires_at=facts.expiry(fact.observed_at, ttl), ttl=ttl)
+            if fact.kind not in holding:
+                holding[fact.kind] = ttls.holding(db, scope, fact.kind)
+            if ttl := holding[fact.kind]:
+                fact = replace(fact, expires_at=facts.expiry(fact.observed_at, ttl), ttl=ttl)
         id_, uid = facts.insert(db, scope.id, batch_id, fact, now)
         history.record(db, "ADD", uid, scope.id, now, batch_id=step.batch_id, actor=actor)
         if fact.valid_to is not None:
             lifecycle.note_end(db, id_, step)
-        mention(db, scope, id_, fact, made)
-        store_vector(db, scope, id_, fact, made)
+        named += mention(db, scope, id_, fact, made)
+        told += vector(scope, id_, fact, made)
         replace_by(db, candidate, id_, step)
         for other in candidate.continues:
             facts.link(db, id_, other, "continues")
         learnt.facts.append(id_)
         learnt.notes += tuple(_refusal(fact.text, old) for old in candidate.refused)
+    store_vectors(db, told, named, made)
 
 
 def replace_by(db: apsw.Connection, candidate: Candidate, fact_id: int, step: lifecycle.Step) -> None:
@@ -349,7 +355,7 @@ def replace_by(db: apsw.Connection, candidate: Candidate, fact_id: int, step: li
     replaced = dict.fromkeys(candidate.replaces)
     day = instants.day(candidate.fact.observed_at, candidate.fact.observed_offset)
     current = candidate.fact.valid_to is None
-    for _, id_, text in facts.followers(db, json.dumps(candidate.replaces)) if current else ():
+    for _, id_, text in facts.followers(db, json.dumps(candidate.replaces)) if current and replaced else ():
         if claims.may_replace(text, candidate.fact.text, day):
             replaced[id_] = None
     for other in replaced:
@@ -357,26 +363,35 @@ def replace_by(db: apsw.Connection, candidate: Candidate, fact_id: int, step: li
             lifecycle.replace(db, other, fact_id, step)
 
 
-def mention(db: apsw.Connection, scope: StoredScope, fact_id: int, fact: NewFact, made: Embedded) -> None:
-    """Link a fact to its entities and store the vectors of those that are new."""
+def mention(
+    db: apsw.Connection, scope: StoredScope, fact_id: int, fact: NewFact, made: Embedded
+) -> Iterator[vectors.Row]:
+    """Link a fact to its entities; return the vectors of those that are new."""
     fresh = entities.mention(db, scope.root_id, fact_id, [e for e in fact.entities if fold(e.name)])
-    by_name = {fold(name): vector for name, vector in made.names.items()}
-    for entity in entities.fetch(db, fresh):
-        if fold(entity.name) in by_name:
-            row = vectors.Row(entity.id, scope.root_id, by_name[fold(entity.name)])
-            vectors.insert(db, "entity", [row], made.probes)
+    return (vectors.Row(id_, scope.root_id, made.names[name]) for id_, name in fresh if name in made.names)
 
 
-def store_vector(db: apsw.Connection, scope: StoredScope, fact_id: int, fact: NewFact, made: Embedded) -> None:
-    if fact.text in made.texts:
-        vectors.insert(db, "fact", [vectors.Row(fact_id, scope.id, made.texts[fact.text])], made.probes)
+def vector(scope: StoredScope, fact_id: int, fact: NewFact, made: Embedded) -> list[vectors.Row]:
+    """The vector of a fact, if it has one."""
+    return [vectors.Row(fact_id, scope.id, made.texts[fact.text])] if fact.text in made.texts else []
+
+
+def store_vectors(
+    db: apsw.Connection, told: Sequence[vectors.Row], named: Sequence[vectors.Row], made: Embedded
+) -> None:
+    """Store the vectors of new facts and names, of those together that are stored together."""
+    if told:  # what replaced one of them may have brought back its twin since, into which it was merged
+        hidden = facts.archived(db, [row.id for row in told])
+        vectors.insert(db, "fact", [row for row in told if row.id not in hidden], made.probes)
+    if named:
+        vectors.insert(db, "entity", named, made.probes)
 
 
 def _read_context(
     database: Database, semantic: Semantic, batch: batches.Batch, again: bool, learnt: Learnt
 ) -> tuple[StoredScope, list[tuple[int, Message]], list[tuple[int, Message]], list[tuple[int, str]], int]:
-    """The batch's messages to learn from, the window before them, the nearest known facts of the root, and how many
-    messages the scope has before them.
+    """The batch's messages to learn from, the window before them, the nearest known facts of the root, and the number
+    of the messages before them.
 
     What says nothing of its own teaches nothing, nor does what is too long, of which `learnt` is told. Messages and
     known facts come with their row ids, which sources and links are made of.
@@ -391,7 +406,7 @@ def _read_context(
         window = [(id_, message) for id_, message in messages.fetch(db, shown).items() if _teaches(message)]
         near = _nearest_known(db, semantic, scope, new) if new else []
         known = facts.fetch(db, facts.observed_before(db, near, ids) if again else near, {})
-        earlier = messages.count_before(db, batch.scope_id, ids[0]) if ids else 0
+        earlier = messages.number_before(db, batch.scope_id, ids[0]) if ids else 0
     return scope, new, window, [(id_, fact.text) for id_, fact in known.items()], earlier
 
 

@@ -1161,8 +1161,9 @@ class Memory:
                 return Page((), None)
             ids = facts.page(
                 db,
-                f"{reach.sql} AND {shown} AND {sql}",
-                (*reach.bindings, *bindings),
+                reach,
+                f"{shown} AND {sql}",
+                bindings,
                 after=int(cursor) if cursor else None,
                 newest_first=order == "newest",
                 limit=count + 1,

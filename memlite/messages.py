@@ -18,6 +18,7 @@ from memlite.words import beside, digest, fold, match_expression, quote
 SESSION_GAP = 6 * 3600 * 1000  # milliseconds of silence after which another session begins
 _PHRASE = 200  # characters of words side by side by which the index is asked for them
 WINDOW = 10  # messages of the exact scope shown to the extractor before the new ones
+_COUNTED = 1024  # row ids of messages, among which those of a scope are counted
 
 # Neither hidden nor without a word of its own: what memlite itself had recalled brings back nothing.
 _HEARD = f"m.archived_at IS NULL AND {HEARD.format('m')}"
@@ -201,9 +202,12 @@ def window(db: apsw.Connection, scope_id: int, before: int) -> list[int]:
     return [id_ for (id_,) in rows]
 
 
-def count_before(db: apsw.Connection, scope_id: int, before: int) -> int:
-    """How many messages the exact scope has below `before`."""
-    found: int = db.execute("SELECT count(*) FROM messages WHERE scope_id = ? AND id < ?", (scope_id, before)).get
+def number_before(db: apsw.Connection, scope_id: int, before: int) -> int:
+    """A number that grows by one with each message of the exact scope: how many it has below `before`, since the last
+    row id that _COUNTED divides. To count them all would cost the more the longer they talk.
+    """
+    sql = "SELECT count(*) FROM messages WHERE scope_id = ? AND id >= ? AND id < ?"
+    found: int = db.execute(sql, (scope_id, before - before % _COUNTED, before)).get
     return found
 
 

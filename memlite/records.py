@@ -383,7 +383,8 @@ class KnownFact:
 class ExtractionRequest:
     """Everything one extraction sees. `messages` are numbered from 1; `window` comes before them.
 
-    earlier: how many messages the scope has before the new ones, those of the window among them.
+    earlier: a number that grows by one with each message of the scope: how many it has before the new ones, counted
+    from one of every thousand or so of the file.
     """
 
     messages: tuple[Turn, ...]

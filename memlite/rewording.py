@@ -110,9 +110,9 @@ def rewrite(
     InvalidInputError when another living fact has the new text.
     """
     now = instants.now()
-    uid, scope_id, live, archived_at, *old = next(
+    uid, scope_id, live, *old = next(
         db.execute(
-            "SELECT uid, scope_id, live, archived_at, text, metadata, kind, expires_at, ttl FROM facts WHERE id = ?",
+            "SELECT uid, scope_id, live, text, metadata, kind, expires_at, ttl FROM facts WHERE id = ?",
             (fact_id,),
         )
     )
@@ -140,9 +140,8 @@ def rewrite(
         facts.forget_vector(db, fact_id)
         new = NewFact(text, observed_at=0, entities=change.entities, expires_at=expires_at)
         facts.drop_mentions(db, fact_id)
-        learn.mention(db, scope, fact_id, new, made)
-        if archived_at is None:  # else it is made when it is restored
-            learn.store_vector(db, scope, fact_id, new, made)
+        named = list(learn.mention(db, scope, fact_id, new, made))
+        learn.store_vectors(db, learn.vector(scope, fact_id, new, made), named, made)  # of an archived fact none
     history.record(
         db,
         "UPDATE",

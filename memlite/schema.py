@@ -6,7 +6,10 @@ uses built-in SQLite only, so that stock `sqlite3` can read, search and even del
 
 from __future__ import annotations
 
+import base64
+import re
 from collections.abc import Callable
+from typing import Any
 
 import apsw
 
@@ -354,11 +357,38 @@ def _to_ordinary_tables(db: apsw.Connection) -> None:
     virtual.convert(db, lambda: run(db, _VECTORS), lambda probes: None if coarse(probes) else quantised)
 
 
+# The digests of texts (words.digest) were "sha256:" and 64 hexadecimal digits.
+_DIGESTS = """
+DROP INDEX facts_living;
+DROP INDEX facts_by_text;
+DROP INDEX messages_by_text;
+UPDATE facts SET hash = memlite_shorter(hash);
+UPDATE messages SET hash = memlite_shorter(hash);
+CREATE UNIQUE INDEX facts_living ON facts(scope_id, hash) WHERE live = 1;
+CREATE INDEX facts_by_text ON facts(hash, scope_id);
+CREATE INDEX messages_by_text ON messages(hash, scope_id);
+"""
+
+
+def _to_short_digests(db: apsw.Connection) -> None:
+    db.create_scalar_function("memlite_shorter", lambda *found: _shorter(str(*found)), 1, deterministic=True)
+    run(db, _DIGESTS)
+    db.create_scalar_function("memlite_shorter", None, 1)
+
+
+def _shorter(digest: Any) -> Any:
+    """A digest in its short form. What is none stays, for `doctor` to find."""
+    if not re.fullmatch("sha256:[0-9a-f]{64}", digest):
+        return digest
+    return "a" + base64.urlsafe_b64encode(bytes.fromhex(digest[7:])[:18]).decode()
+
+
 MIGRATIONS: tuple[str | Callable[[apsw.Connection], None], ...] = (
     _TABLES + _FACT_WORDS + _MESSAGE_WORDS,
     _CALIBRATION,
     _BY_DAY,
     _to_ordinary_tables,
+    _to_short_digests,
 )
 VERSION = len(MIGRATIONS)
 

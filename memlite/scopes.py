@@ -150,7 +150,7 @@ def reach_of_entities(db: apsw.Connection, scope: Scope) -> Reach | None:
     if found is None or scope.user_id or scope.agent_id:
         return found
     # A run by itself: the roots of everything that was said in it.
-    sql = "s.id IN (SELECT root_id FROM scopes WHERE run_key = ?)"
+    sql = "s.id IN (SELECT root_id FROM scopes WHERE run_id = (SELECT run_id FROM scopes WHERE id = ?))"
     return Reach(found.terms, {}, sql, (found.keys["run_key"],), f"SELECT s.id FROM scopes s WHERE {sql}")
 
 

@@ -20,6 +20,8 @@ from memlite.words import STOP_WORDS, Query, fold, match_expression, unquoted
 
 POOL = 30  # candidates of each lane
 MOST_ROWS = 1000  # rows that hold a term, up to which they are all read
+_MANY = 8  # times MOST_ROWS: texts of a scope from which on the words of a query are not counted out
+_MOST_COMBINED = 8  # common terms of a query that are looked for together in so many texts
 BEST = 20  # messages that nominate what stands beside them
 SPEAKING = 30  # messages that speak for their session, however many are nominated for a higher limit
 MOST_SAME = 200  # rows of each kind whose text is the query, that are all candidates ("ok" may be said every day)
@@ -465,8 +467,11 @@ def _terms(db: apsw.Connection, asked: Asked, lane: Lane) -> rank.Terms:
     Of a term that more rows hold than MOST_ROWS only about how many, by how close together the first ones are:
     counting them would cost the more the less it tells. `_look_up` then reads the texts of those that matter.
     """
-    words, scope = f"{lane.kind}_words", _scope_terms(asked, lane)
-    rows = _count(db, words, scope)
+    words = f"{lane.kind}_words"
+    rows: int = db.execute(f"SELECT count(*) FROM {words}_docsize").get  # by its pages: of a million in a millisecond
+    scope = _inside(asked, lane, rows)
+    if scope:
+        rows = _count(db, words, scope)
     if not rows:
         return rank.Terms(0, (0.0,) * len(asked.query.terms))
     held: dict[int, int] = {}
@@ -476,7 +481,8 @@ def _terms(db: apsw.Connection, asked: Asked, lane: Lane) -> rank.Terms:
         found: list[int] = [id_ for (id_,) in db.execute(first, (match_expression((term,), scope), MOST_ROWS + 1))]
         if len(found) > MOST_ROWS:
             common.append(at)
-            idf.append(rank.idf(rows, rows * len(found) / _count(db, words, scope, found[-1])))
+            before = _count(db, words, scope, found[-1]) if scope else _about(db, words, rows, found[-1])
+            idf.append(rank.idf(rows, rows * len(found) / before))
             continue
         for id_ in found:
             held[id_] = held.get(id_, 0) | 1 << at
@@ -486,12 +492,23 @@ def _terms(db: apsw.Connection, asked: Asked, lane: Lane) -> rank.Terms:
 
 def _count(db: apsw.Connection, words: str, scope: str, last: int = 1 << 62) -> int:
     """How many rows of a scope the index has, up to a row id."""
-    if not scope:
-        rows: int = db.execute(f"SELECT count(*) FROM {words}_docsize WHERE id <= ?", (last,)).get
-    else:
-        inside = f"SELECT count(*) FROM {words} WHERE {words} MATCH ? AND rowid <= ?"
-        rows = db.execute(inside, (match_expression((), scope), last)).get
+    inside = f"SELECT count(*) FROM {words} WHERE {words} MATCH ? AND rowid <= ?"
+    rows: int = db.execute(inside, (match_expression((), scope), last)).get
     return rows
+
+
+def _about(db: apsw.Connection, words: str, rows: int, last: int) -> float:
+    """About how many of all rows the index has up to a row id: of few they are counted, of many their ids are taken for
+    spread evenly.
+    """
+    docsize = f"{words}_docsize"
+    if rows <= _MANY * MOST_ROWS:
+        counted: int = db.execute(f"SELECT count(*) FROM {docsize} WHERE id <= ?", (last,)).get
+        return counted
+    ids = f"SELECT (SELECT min(id) FROM {docsize}), (SELECT max(id) FROM {docsize})"
+    first, end = next(db.execute(ids))
+    share: float = (last - first + 1) / (end - first + 1)
+    return rows * share
 
 
 def _look_up(db: apsw.Connection, asked: Asked, lane: Lane, terms: rank.Terms, ids: Collection[int]) -> None:
@@ -507,12 +524,12 @@ def _same(db: apsw.Connection, asked: Asked, lane: Lane) -> list[int]:
     """The rows whose text is the query. The other lanes may miss them: many texts have the same words, or none."""
     rows = db.execute(
         f"""
-        SELECT {lane.alias}.id FROM scopes s
+        SELECT {lane.alias}.id FROM ({asked.reach.scopes}) s
         CROSS JOIN {lane.table} {lane.alias} ON {lane.alias}.scope_id = s.id AND {lane.alias}.hash = ?
-        WHERE {asked.reach.sql} AND {asked.condition(lane)} AND {asked.filter_sql}
+        WHERE {asked.condition(lane)} AND {asked.filter_sql}
         ORDER BY {lane.alias}.id DESC LIMIT {MOST_SAME}
         """,
-        (asked.digest, *asked.reach.bindings, *asked.filter_bindings),
+        (*asked.reach.bindings, asked.digest, *asked.filter_bindings),
     )
     return [id_ for (id_,) in rows]
 
@@ -522,18 +539,64 @@ def _by_words(db: apsw.Connection, asked: Asked, lane: Lane, terms: rank.Terms, 
 
     A word that most texts hold ("user") nominates none: it would cost reading them all. Where the query has no other
     the newest texts are nominated, if there are many.
+
+    To order by BM25 costs by the number of rows that hold any of the words; of very many texts `_combined` tells.
     """
     if not asked.query.terms:
         return []
-    telling = tuple(term for term, idf in zip(asked.query.terms, terms.idf) if idf > rank.TELLING)
+    telling = [at for at, idf in enumerate(terms.idf) if idf > rank.TELLING]
+    if telling and terms.texts > _MANY * MOST_ROWS:
+        return _combined(db, asked, lane, terms, telling, pool)
+    said = [asked.query.terms[at] for at in telling] or asked.query.terms
+    expression = match_expression(said, _inside(asked, lane, terms.texts))
+    return _matching(db, asked, lane, expression, pool, best_first=bool(telling) or not terms.common)
+
+
+def _combined(
+    db: apsw.Connection, asked: Asked, lane: Lane, terms: rank.Terms, telling: Sequence[int], pool: int
+) -> list[int]:
+    """The rows that hold most of the telling terms (their places) by idf, the newest first: of those with a rare term,
+    and of those in which the most common ones stand together.
+    """
+    scope = _inside(asked, lane, terms.texts)
+    common = [at for at in telling if at in terms.common]
+    common = sorted(common, key=lambda at: -terms.idf[at])[:_MOST_COMBINED]
+    others = [asked.query.terms[at] for at in common]
+    rare = [asked.query.terms[at] for at in telling if at not in terms.common]
+    wanted = sum(1 << at for at in telling)
+    held = {id_: bits & wanted for id_, bits in terms.rows.items() if bits & wanted}
+    for at, term in zip(common, others) if held else ():
+        sql = f"SELECT rowid FROM {lane.kind}_words WHERE {lane.kind}_words MATCH ?"
+        for (id_,) in db.execute(sql, (match_expression(rare, scope, also=(term,)),)):
+            held[id_] |= 1 << at
+    best = sorted(held, key=lambda id_: (-terms.share(held[id_]), -id_))
+    found: list[int] = []
+    for start in range(0, len(best), 8 * pool):
+        part = best[start : start + 8 * pool]
+        visible = shown(db, asked, lane, part)
+        found += [id_ for id_ in part if id_ in visible]
+        if len(found) >= pool:
+            break
+    together: dict[int, None] = {}
+    for count in range(len(others), int(len(found) >= pool), -1):  # as many of them as there are texts for
+        if len(together) < pool:
+            expression = match_expression((), scope, also=others[:count])
+            together |= dict.fromkeys(_matching(db, asked, lane, expression, pool, best_first=False))
+    return [*found[:pool], *list(together)[:pool]]
+
+
+def _matching(
+    db: apsw.Connection, asked: Asked, lane: Lane, expression: str, pool: int, *, best_first: bool
+) -> list[int]:
+    """The visible rows that match, by BM25 or the newest first."""
     words, alias = f"{lane.kind}_words", lane.alias
     rows = db.execute(
         f"""
         SELECT {words}.rowid FROM {words} CROSS JOIN {lane.table} {alias} ON {alias}.id = {words}.rowid
         WHERE {words} MATCH ? AND {asked.condition(lane)} AND {asked.filter_sql}
-        ORDER BY {f"{words}.rank" if telling or not terms.common else f"{words}.rowid DESC"} LIMIT ?
+        ORDER BY {f"{words}.rank" if best_first else f"{words}.rowid DESC"} LIMIT ?
         """,
-        (match_expression(telling or asked.query.terms, _scope_terms(asked, lane)), *asked.filter_bindings, pool),
+        (expression, *asked.filter_bindings, pool),
     )
     return [id_ for (id_,) in rows]
 
@@ -548,15 +611,19 @@ def _by_day(db: apsw.Connection, asked: Asked, lane: Lane, pool: int) -> list[in
         earliest = date.fromordinal(max(1, first.toordinal() - _LONGEST_EVENT)) if lane is FACTS else first
         rows = db.execute(
             f"""
-            SELECT {alias}.id FROM scopes s CROSS JOIN {lane.table} {alias} ON {alias}.scope_id = s.id
-            WHERE {first_day} BETWEEN ? AND ? AND {last_day} >= ? AND {asked.reach.sql} AND {asked.condition(lane)}
-              AND {asked.filter_sql}
-            ORDER BY {first_day} LIMIT ?
+            SELECT id FROM (SELECT {alias}.id AS id, {first_day} AS day
+              FROM ({asked.reach.scopes}) s CROSS JOIN {lane.table} {alias} ON {alias}.id IN (
+                SELECT {alias}.id FROM {lane.table} {alias}
+                WHERE {alias}.scope_id = s.id AND {first_day} BETWEEN ? AND ? AND {last_day} >= ?
+                  AND {asked.condition(lane)} AND {asked.filter_sql}
+                ORDER BY {first_day} LIMIT ?)
+              ORDER BY day LIMIT ?)
             """,
             (
-                *(day.isoformat() for day in (earliest, last, first)),
                 *asked.reach.bindings,
+                *(day.isoformat() for day in (earliest, last, first)),
                 *asked.filter_bindings,
+                pool,
                 pool,
             ),
         )
@@ -586,13 +653,20 @@ def _grow_old(db: apsw.Connection, asked: Asked, lane: Lane, half_life: int, fou
 def _by_entity(db: apsw.Connection, asked: Asked, entity_id: int, pool: int) -> list[int]:
     rows = db.execute(
         f"""
-        SELECT f.id FROM mentions n JOIN facts f ON f.id = n.fact_id JOIN scopes s ON s.id = f.scope_id
+        SELECT f.id FROM mentions n CROSS JOIN facts f ON f.id = n.fact_id CROSS JOIN scopes s ON s.id = f.scope_id
         WHERE n.entity_id = ? AND {asked.condition(FACTS)} AND {asked.reach.sql} AND {asked.filter_sql}
-        ORDER BY f.id DESC LIMIT ?
+        ORDER BY n.fact_id DESC LIMIT ?
         """,
         (entity_id, *asked.reach.bindings, *asked.filter_bindings, pool),
     )
     return [id_ for (id_,) in rows]
+
+
+def _inside(asked: Asked, lane: Lane, rows: int) -> str:
+    """The scope terms to look up words in. rows: of the index, or of the scope. Where all of very many may be seen
+    there are none: a term that nearly all of them hold would cost reading them all, and the rows tell what is past.
+    """
+    return "" if not asked.reach.terms and rows > _MANY * MOST_ROWS else _scope_terms(asked, lane)
 
 
 def _scope_terms(asked: Asked, lane: Lane) -> str:
@@ -637,12 +711,12 @@ def _named_entities(db: apsw.Connection, asked: Asked) -> list[entities.Mentione
     and the whole by vector where they are on.
     """
     reach = asked.entity_reach
-    if not entities.any_in(db, reach.sql, reach.bindings):
+    if not entities.any_in(db, reach):
         return []
-    named = entities.named(db, _possible_names(asked.query.text), reach.sql, reach.bindings)
+    named = entities.named(db, _possible_names(asked.query.text), reach)
     known = {entity.id for entity in named}
     beginnings = _beginnings(asked.query.text)
-    begun = [entity for each in beginnings for entity in entities.beginning(db, each, reach.sql, reach.bindings)]
+    begun = [entity for each in beginnings for entity in entities.beginning(db, each, reach)]
     named += {entity.id: entity for entity in begun if entity.id not in known}.values()
     if asked.vector is not None:
         near = vectors.nearest(db, "entity", asked.vector, reach, 5)

@@ -8,14 +8,14 @@ from __future__ import annotations
 import json
 import math
 import struct
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import apsw
 
 from memlite import codes
-from memlite.quantisation import coarse, quantised
+from memlite.quantisation import all_quantised, coarse, quantised
 from memlite.scopes import Reach
 
 # The cosines that the default embedder gives the texts of embed.PAIRS (see embed.calibration); another embedder's are
@@ -30,8 +30,10 @@ ROWS: dict[Kind, str] = {"fact": "facts", "message": "messages", "entity": "enti
 
 _FEW = 300  # vectors of a scope up to which to compare them all takes less time than to choose by their codes
 _TELLING = 128  # numbers from which on codes tell vectors apart
-_OVERSAMPLING = 4  # vectors that are chosen by their codes for one that is wanted, but
-_LEAST = 100  # at least so many, and the square root of how many there are: recall@10 .99 of 10,000 to 1,000,000
+# Vectors that are chosen by their codes for one that is wanted, but at least so many, and so many times the square root
+# of how many there are; and among how many times that root. Recall@10 is .99 of 10,000 and 100,000 mixed sentences.
+_OVERSAMPLING, _LEAST, _OF_ROOT = 4, 100, 0.7
+_AMONG = 7
 _MOST_CHOSEN = 32_768  # beyond, all rows that may be shown are listed first
 
 
@@ -104,6 +106,10 @@ class Form:
         """A packed vector as the tables hold it."""
         return vector if self.floats else quantised(vector)
 
+    def all_stored(self, given: Sequence[bytes]) -> Sequence[bytes]:
+        """Packed vectors as the tables hold them."""
+        return given if self.floats else all_quantised(given)
+
     def packed(self, stored: bytes) -> bytes:
         """Such a vector packed, with length 1."""
         if self.floats:
@@ -172,29 +178,24 @@ def insert(db: apsw.Connection, kind: Kind, rows: Iterable[Row], probes: bytes) 
     serving = identity(db)
     if serving is None or serving.probes != probes:
         return
-    made = form(db)
-    for row in rows:
-        if _put(db, kind, row, made):
-            db.execute(f"UPDATE {ROWS[kind]} SET embedded = 1 WHERE id = ?", (row.id,))
+    ids = _put(db, kind, rows, form(db))
+    db.execute(f"UPDATE {ROWS[kind]} SET embedded = 1 WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(ids),))
 
 
 def build(db: apsw.Connection, kind: Kind, rows: Iterable[Row]) -> None:
     """Store vectors of the generation that is being made, of rows that are there and have none in it."""
-    made = form(db, "building")
-    for row in rows:
-        _put(db, kind, row, made)
+    _put(db, kind, rows, form(db, "building"))
 
 
-def _put(db: apsw.Connection, kind: Kind, row: Row, made: Form) -> bool:
-    """Store a vector, unless its row has one; return whether it had none."""
-    stored = db.execute(
-        f"""
-        INSERT INTO {kind}_vectors(id, made_by, scope_id, vector) VALUES (?, ?, ?, ?)
-        ON CONFLICT DO NOTHING RETURNING 1
-        """,
-        (row.id, made.made_by, row.scope_id, made.stored(row.vector)),
+def _put(db: apsw.Connection, kind: Kind, rows: Iterable[Row], made: Form) -> list[int]:
+    """Store vectors, unless their rows have one; return the ids of all these rows."""
+    given = list(rows)
+    stored = made.all_stored([row.vector for row in given])
+    db.executemany(
+        f"INSERT INTO {kind}_vectors(id, made_by, scope_id, vector) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        [(row.id, made.made_by, row.scope_id, vector) for row, vector in zip(given, stored)],
     )
-    return bool(stored.get)
+    return [row.id for row in given]
 
 
 def delete(db: apsw.Connection, kind: Kind, ids: Iterable[int]) -> None:
@@ -229,7 +230,8 @@ def nearest(
         near = _compared(db, kind, stored, reach, made, wanted)
     else:
         chosen = held.nearest(stored)
-        numbers, _ = chosen(max(_OVERSAMPLING * k, _LEAST, math.isqrt(len(held))))
+        root = math.sqrt(len(held))
+        numbers, _ = chosen(max(_OVERSAMPLING * k, _LEAST, int(_OF_ROOT * root)), among=int(_AMONG * root))
         near = _ordered(db, kind, stored, made, numbers, by="number")
         if 2 * len(near) < len(numbers):  # most have gone from the file: what is held is read anew
             _let_go(db, kind, reach, made)
@@ -249,7 +251,7 @@ def nearest(
     return _ordered(db, kind, stored, made, shown.every() if admitted is None else admitted)[:k]
 
 
-def _admitted(chosen: Callable[[int], tuple[list[int], list[int]]], held: int, k: int, shown: Shown) -> set[int] | None:
+def _admitted(chosen: codes.Chosen, held: int, k: int, shown: Shown) -> set[int] | None:
     """The nearest by their codes of the rows that may be found, some times k of them; None where these are so few that
     it takes less time to list them all.
     """

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import re
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memlite.date_words import frequent_words
@@ -76,8 +78,11 @@ def normalise(text: str) -> str:
 
 
 def digest(text: str) -> str:
-    """Identify a text by its normal form. The prefix names the algorithm, so that it can change one day."""
-    return "sha256:" + hashlib.sha256(normalise(text).encode("utf-8", "surrogatepass")).hexdigest()
+    """Identify a text by its normal form. The first letter names the algorithm, so that it can change one day: SHA-256,
+    of which 144 bits are kept, since every text has its digest in three places.
+    """
+    found = hashlib.sha256(normalise(text).encode("utf-8", "surrogatepass")).digest()
+    return "a" + base64.urlsafe_b64encode(found[:18]).decode()
 
 
 def fold(name: str) -> str:
@@ -159,13 +164,13 @@ def read_query(text: str) -> Query:
     return Query(text, tuple(chosen), tuple(term for term in exact if term in chosen)[:8])
 
 
-def match_expression(terms: tuple[str, ...], scope_terms: str) -> str:
-    """The FTS5 query for any of `terms` (or every row) inside the scope that all of `scope_terms` name.
-
-    One of the two may be empty.
+def match_expression(terms: Sequence[str], scope_terms: str, also: Sequence[str] = ()) -> str:
+    """The FTS5 query for any of `terms` (or every row) and all of `also`, inside the scope that all of `scope_terms`
+    name. Not all of them may be empty.
     """
     said = [f"scope : ({' AND '.join(scope_terms.split())})"] if scope_terms else []
     said += [f"{{text words}} : ({' OR '.join(terms)})"] if terms else []
+    said += [f"{{text words}} : ({' AND '.join(also)})"] if also else []
     return " AND ".join(said)
 
 

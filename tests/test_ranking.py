@@ -86,7 +86,7 @@ def test_what_begins_a_name_is_looked_up_by_index(memory: Memory) -> None:
         assert reach is not None
         asked: list[tuple[str, Any]] = []
         db.exec_trace = lambda _, sql, bindings: asked.append((sql, bindings)) or True
-        found = entities.beginning(db, "christoph", reach.sql, reach.bindings)
+        found = entities.beginning(db, "christoph", reach)
         db.exec_trace = None
         plan = [row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {asked[0][0]}", asked[0][1])]
     assert [each.name for each in found] == ["Christopher"]
@@ -173,6 +173,46 @@ def test_how_rare_a_frequent_word_is_is_told_by_its_first_rows(memory: Memory, m
     told = memory.search("user tea 8", user_id="u", explain=True)
     assert [hit.text for hit in told] == [hit.text for hit in exact]
     assert [hit.score for hit in told] == pytest.approx([hit.score for hit in exact], rel=0.05)
+
+
+@pytest.fixture
+def very_many(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> Memory:
+    """A file of so many facts that the words of a query are not counted out."""
+    monkeypatch.setattr("memlite.search.MOST_ROWS", 10)
+    told = [f"The {('red', 'green', 'blue')[n % 3]} {('cat', 'dog')[n % 2]} has number {n}." for n in range(120)]
+    told[40] = "A red dog barked at the zebra."
+    told[50] = "A zebra stood on a hill."
+    memory.remember([{"text": text, "metadata": {"n": n}} for n, text in enumerate(told)], user_id="u")
+    return memory
+
+
+def test_of_very_many_texts_those_with_most_of_the_words_are_nominated(very_many: Memory) -> None:
+    found = [hit.text for hit in very_many.search("red dog zebra", user_id="u", limit=2)]
+    assert found[0] == "A red dog barked at the zebra."
+    hits = very_many.search("red dog", user_id="u", limit=10)
+    assert all("red dog" in hit.text for hit in hits)
+    assert len(hits) == 10
+
+
+def test_of_very_many_texts_filters_are_kept_to(very_many: Memory) -> None:
+    few = very_many.search("red dog zebra", user_id="u", filters={"n": {"lt": 5}}, limit=10)
+    assert [hit.text for hit in few][:1] == ["The red dog has number 3."]
+    assert all(hit.record.metadata["n"] < 5 for hit in few)
+    assert very_many.search("zebra", user_id="u", filters={"n": 50})[0].text == "A zebra stood on a hill."
+
+
+def test_of_very_many_texts_no_past_one_is_found(very_many: Memory) -> None:
+    hit = very_many.search("red dog zebra", user_id="u", limit=1)[0]
+    very_many.update(hit.id, text="A red dog slept.")
+    assert [found.text for found in very_many.search("zebra", user_id="u")] == ["A zebra stood on a hill."]
+    assert very_many.search("red dog slept", user_id="u", limit=1)[0].text == "A red dog slept."
+
+
+def test_of_very_many_texts_another_scope_is_not_seen(very_many: Memory) -> None:
+    very_many.remember([f"A red dog is called zebra {n}." for n in range(100)], user_id="another")
+    hits = very_many.search("red dog zebra", user_id="u", limit=100)
+    assert hits[0].text == "A red dog barked at the zebra."
+    assert not [hit for hit in hits if "called" in hit.text]
 
 
 # Times that are named.

@@ -15,7 +15,7 @@ import apsw
 import pytest
 
 from memlite import Memory, codes, embed, scopes, vectors, virtual
-from memlite.quantisation import quantised
+from memlite.quantisation import all_quantised, quantised
 from memlite.records import Scope
 from tests.conftest import as_version_3
 
@@ -78,6 +78,13 @@ def exact(texts: Sequence[str], text: str, k: int = 10) -> list[str]:
 
 
 # How near.
+
+
+def test_many_vectors_are_quantised_together_as_each_by_itself() -> None:
+    chance = random.Random(3)
+    made = [embed.pack([chance.gauss(0, 1) for _ in range(13)]) for _ in range(200)]
+    made += [embed.pack([0.0] * 13), embed.pack([1.0] * 13), embed.pack([127.0, 0.5, 1.5, 2.5, -2.5, *[-126.5] * 8])]
+    assert all_quantised(made) == list(map(quantised, made))
 
 
 def test_a_stored_vector_of_any_scale_is_quantised_alike_and_again_the_same() -> None:
@@ -228,6 +235,25 @@ def test_a_wider_scope_sees_all_of_its_scopes_and_no_other(path: Path) -> None:
         assert {text[:2] for text, _ in near(memory, "zzz", 200, run_id="a")} == {"ua", "va"}
         assert {text[:2] for text, _ in near(memory, "zzz", 200, user_id="u", run_id="a")} == {"ua"}
         assert held(memory) == [2 * MANY, 2 * MANY, MANY]
+
+
+def test_bits_that_count_by_the_querys_numbers_tell_the_nearest_better() -> None:
+    chance = random.Random(5)
+    made = all_quantised([embed.pack([chance.gauss(0, 1) for _ in range(DIMENSION)]) for _ in range(3000)])
+    held = codes.Codes(3000, floats=False).more(3000, ((at, 10_000 + at, vector) for at, vector in enumerate(made, 1)))
+    rows = [struct.unpack(f"{len(vector)}b", vector) for vector in made]
+    lengths = [sum(x * x for x in row) ** 0.5 for row in rows]
+    plain = weighed = 0
+    for query in rows[:20]:
+        likeness = [sum(map(int.__mul__, query, row)) / length for row, length in zip(rows, lengths)]
+        exact = set(sorted(range(1, 3001), key=lambda at: -likeness[at - 1])[:10])
+        chosen = held.nearest(struct.pack(f"{len(query)}b", *query))
+        numbers, ids = chosen(100, among=400)
+        assert ids == [10_000 + number for number in numbers]
+        assert len(numbers) == 100
+        plain += len(exact.intersection(chosen(100)[0]))
+        weighed += len(exact.intersection(numbers))
+    assert weighed > plain
 
 
 def test_the_scopes_that_were_not_searched_for_longest_are_let_go(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

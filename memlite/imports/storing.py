@@ -377,7 +377,7 @@ class Storing:
         with self._target.database.write() as db:
             for record in chunk:
                 try:
-                    with self._target.database.write():
+                    with db:  # a part of the transaction
                         outcome = restoring.store(db, record)
                 except InvalidInputError as error:
                     self._leave(LeftOut(record.place, str(error)))
@@ -386,6 +386,7 @@ class Storing:
                     for problem in restoring.problems:
                         self._leave(problem)
                 restoring.problems.clear()
+            restoring.store_vectors(db)
 
     # -- telling -----------------------------------------------------------------------------------
 
