@@ -112,12 +112,12 @@ class Codes:
             new_rows, new = np.array((numbers, ids), np.int64), self._coded(found)
             if new_rows.max() < 2**32:
                 new_rows = new_rows.astype(np.uint32)
-            if rows and rows[-1].shape[1] + len(part) <= _BLOCK:
-                rows[-1] = np.concatenate((rows[-1], new_rows), axis=1)
-                blocks[-1] = np.concatenate((blocks[-1], new), axis=1)
-            else:
-                rows.append(new_rows)
-                blocks.append(new)
+            # Only blocks of about one size are joined: one that came alone does not have a large one copied.
+            while rows and rows[-1].shape[1] <= min(2 * new.shape[1], _BLOCK - new.shape[1]):
+                new_rows = np.concatenate((rows.pop(), new_rows), axis=1)
+                new = np.concatenate((blocks.pop(), new), axis=1)
+            rows.append(new_rows)
+            blocks.append(new)
         return Codes(last, self.floats, tuple(rows), tuple(blocks))
 
     def _coded(self, vectors: Sequence[bytes]) -> _Array:

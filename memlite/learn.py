@@ -24,6 +24,7 @@ from memlite import (
     instants,
     lifecycle,
     messages,
+    rank,
     scopes,
     sense,
     ttls,
@@ -44,7 +45,7 @@ from memlite.records import (
     Skipped,
     Turn,
 )
-from memlite.scopes import StoredScope
+from memlite.scopes import Reach, StoredScope
 from memlite.semantic import Semantic
 from memlite.sentences import clean, quotes
 from memlite.words import digest, fold, match_expression, read_query
@@ -54,6 +55,8 @@ LEARNT_ROLES = ("user", "assistant")  # system and tool text is stored, never ex
 # Characters of a message that is learnt from, and shown with later ones. Each of its facts is compared with all of it,
 # so that what a message costs grows with its length and the number of its facts.
 LONGEST_MESSAGE = 200_000
+MANY_KNOWN = 8000  # facts of a file from which on those with a message's words are not all compared, but
+_LOOKED_AT = 100  # so many of each word, the newest
 _SHOWN = 200  # characters of a longer one in `skipped`
 BESIDE = 16  # messages of a batch, before a cited one and after it, that an extractor was shown with it
 
@@ -437,20 +440,40 @@ def _nearest_known(
             for id_, similarity in vectors.nearest(db, "fact", vector, reach, KNOWN, current):
                 best[id_] = max(best.get(id_, 0.0), similarity)
     query = read_query("\n".join(message.text for _, message in new))
-    if query.terms:
-        rows = list(
-            db.execute(
-                f"""
+    # Rank k of the words counts like a similarity of 1 / (1 + k): the first ones always have a place.
+    for place, id_ in enumerate(_known_by_words(db, query.terms, reach)):
+        best[id_] = max(best.get(id_, 0.0), 1.0 / (1 + place))
+    return sorted(best, key=lambda id_: -best[id_])[:KNOWN]
+
+
+def _known_by_words(db: apsw.Connection, terms: Sequence[str], reach: Reach) -> list[int]:
+    """Row ids of the current facts of a root that say most of what these words say, the best first.
+
+    By BM25, which costs by the number of rows with any of the words; in a file of very many by those of the newest
+    rows of each word that hold the rarest ones.
+    """
+    if not terms:
+        return []
+    rows: int = db.execute("SELECT coalesce(max(id), 0) FROM fact_words_docsize").get  # or fewer: some are deleted
+    if rows <= MANY_KNOWN:
+        ranked = f"""
             SELECT fact_words.rowid FROM fact_words CROSS JOIN facts f ON f.id = fact_words.rowid
             WHERE fact_words MATCH ? AND {facts.CURRENT} ORDER BY fact_words.rank LIMIT {KNOWN}
-            """,
-                (match_expression(query.terms, f"{reach.terms} live"),),
-            )
-        )
-        # Rank k of the words counts like a similarity of 1 / (1 + k): the first ones always have a place.
-        for rank, (id_,) in enumerate(rows):
-            best[id_] = max(best.get(id_, 0.0), 1.0 / (1 + rank))
-    return sorted(best, key=lambda id_: -best[id_])[:KNOWN]
+        """
+        return [id_ for (id_,) in db.execute(ranked, (match_expression(terms, f"{reach.terms} live"),))]
+    inside = reach.terms if scopes.outside(db, reach) else ""  # a term that all have takes most of the time
+    said: dict[int, float] = {}
+    newest = f"SELECT rowid FROM fact_words WHERE fact_words MATCH ? ORDER BY rowid DESC LIMIT {_LOOKED_AT}"
+    for term in terms:
+        found = [id_ for (id_,) in db.execute(newest, (match_expression((term,), inside),))]
+        holding = len(found)
+        if holding == _LOOKED_AT:  # about how many hold it is told by how close together these are
+            holding = max(holding, rows * holding // (found[0] - found[-1] + 1))
+        for id_ in found:
+            said[id_] = said.get(id_, 0.0) + rank.idf(rows, holding)
+    best = sorted(said, key=lambda id_: (-said[id_], -id_))[: 4 * KNOWN]
+    current = facts.current(db, best)
+    return [id_ for id_ in best if id_ in current][:KNOWN]
 
 
 def _refusal(new: str, old: str) -> str:

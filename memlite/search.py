@@ -21,6 +21,7 @@ from memlite.words import STOP_WORDS, Query, fold, match_expression, unquoted
 POOL = 30  # candidates of each lane
 MOST_ROWS = 1000  # rows that hold a term, up to which they are all read
 _MANY = 8  # times MOST_ROWS: texts of a scope from which on the words of a query are not counted out
+_COUNTED_OUT = 100_000  # row ids of an index up to which its rows are counted
 _MOST_COMBINED = 8  # common terms of a query that are looked for together in so many texts
 BEST = 20  # messages that nominate what stands beside them
 SPEAKING = 30  # messages that speak for their session, however many are nominated for a higher limit
@@ -468,7 +469,7 @@ def _terms(db: apsw.Connection, asked: Asked, lane: Lane) -> rank.Terms:
     counting them would cost the more the less it tells. `_look_up` then reads the texts of those that matter.
     """
     words = f"{lane.kind}_words"
-    rows: int = db.execute(f"SELECT count(*) FROM {words}_docsize").get  # by its pages: of a million in a millisecond
+    rows = _indexed(db, words)
     scope = _inside(asked, lane, rows)
     if scope:
         rows = _count(db, words, scope)
@@ -497,16 +498,32 @@ def _count(db: apsw.Connection, words: str, scope: str, last: int = 1 << 62) -> 
     return rows
 
 
+def _indexed(db: apsw.Connection, words: str) -> int:
+    """How many rows the index has; where they are very many, about: as many as they have ids."""
+    first, last = _ends(db, words)
+    if last - first >= _COUNTED_OUT:
+        some = f"SELECT count(*) FROM (SELECT 1 FROM {words}_docsize LIMIT ?)"
+        if db.execute(some, (_MANY * MOST_ROWS + 1,)).get > _MANY * MOST_ROWS:  # not most of them deleted
+            return last - first + 1
+    rows: int = db.execute(f"SELECT count(*) FROM {words}_docsize").get
+    return rows
+
+
+def _ends(db: apsw.Connection, words: str) -> tuple[int, int]:
+    """The first and the last row id that the index has."""
+    sql = f"SELECT (SELECT min(id) FROM {words}_docsize), (SELECT max(id) FROM {words}_docsize)"
+    first, last = next(db.execute(sql))  # two seeks; both in one SELECT would be read from one end to the other
+    return (0, -1) if first is None else (first, last)
+
+
 def _about(db: apsw.Connection, words: str, rows: int, last: int) -> float:
     """About how many of all rows the index has up to a row id: of few they are counted, of many their ids are taken for
     spread evenly.
     """
-    docsize = f"{words}_docsize"
     if rows <= _MANY * MOST_ROWS:
-        counted: int = db.execute(f"SELECT count(*) FROM {docsize} WHERE id <= ?", (last,)).get
+        counted: int = db.execute(f"SELECT count(*) FROM {words}_docsize WHERE id <= ?", (last,)).get
         return counted
-    ids = f"SELECT (SELECT min(id) FROM {docsize}), (SELECT max(id) FROM {docsize})"
-    first, end = next(db.execute(ids))
+    first, end = _ends(db, words)
     share: float = (last - first + 1) / (end - first + 1)
     return rows * share
 

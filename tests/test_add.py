@@ -375,6 +375,23 @@ def test_past_facts_are_not_shown_as_known(echo: tuple[Memory, Echo]) -> None:
     assert [fact.text for fact in extractor.requests[-1].known] == ["Ana lives in Lisbon."]
 
 
+def test_of_very_many_facts_those_with_the_rarest_words_are_known(
+    echo: tuple[Memory, Echo], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memlite.learn.MANY_KNOWN", 10)
+    memory, extractor = echo
+    memory.remember("Ana is allergic to peanuts and sesame.", user_id="u")
+    memory.remember([f"Ana saw peanuts on day {n}." for n in range(150)], user_id="u")
+    memory.remember("Sesame grows for Ana, peanuts too.", user_id="v")
+    old = memory.remember("Ana peels sesame and peanuts.", user_id="u").facts[0]
+    memory.remember({"text": "Ana peels nothing.", "replaces": old.id}, user_id="u")
+    memory.add("Sesame and peanuts again for Ana?", user_id="u")
+    known = [fact.text for fact in extractor.requests[-1].known]
+    assert len(known) == 10
+    assert known[0] == "Ana is allergic to peanuts and sesame."
+    assert not {"Sesame grows for Ana, peanuts too.", "Ana peels sesame and peanuts."}.intersection(known)
+
+
 def test_system_and_tool_text_is_stored_but_never_extracted(echo: tuple[Memory, Echo]) -> None:
     memory, extractor = echo
     result = memory.add(

@@ -208,6 +208,21 @@ def test_of_very_many_texts_no_past_one_is_found(very_many: Memory) -> None:
     assert very_many.search("red dog slept", user_id="u", limit=1)[0].text == "A red dog slept."
 
 
+def test_where_most_of_very_many_are_deleted_the_rest_is_counted_out(
+    very_many: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memlite.search._COUNTED_OUT", 10)
+    about = very_many.search("red dog zebra", user_id="u", explain=True)
+    monkeypatch.setattr("memlite.search._COUNTED_OUT", 1000)
+    assert very_many.search("red dog zebra", user_id="u", explain=True) == about  # no id is missing
+    very_many.remember("Last of all a dog.", user_id="u")
+    for fact in very_many.get_all(user_id="u", limit=60, order="oldest"):
+        very_many.delete(fact.id)
+    exact = very_many.search("dog", user_id="u", explain=True)
+    monkeypatch.setattr("memlite.search._COUNTED_OUT", 1)
+    assert very_many.search("dog", user_id="u", explain=True) == exact
+
+
 def test_of_very_many_texts_another_scope_is_not_seen(very_many: Memory) -> None:
     very_many.remember([f"A red dog is called zebra {n}." for n in range(100)], user_id="another")
     hits = very_many.search("red dog zebra", user_id="u", limit=100)
