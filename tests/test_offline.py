@@ -76,7 +76,7 @@ with Memory(path) as memory:
 list(doctor.examine(Path(path)))
 end = time.monotonic() + 10
 while len(os.listdir("/proc/self/task")) > before[1] and time.monotonic() < end:
-    time.sleep(0.01)  # the system counts a thread that has ended for a moment longer
+    time.sleep(0.01)  # the system counts a thread for a moment after its end
 
 children = [pid for pid in os.listdir("/proc") if pid.isdigit() and parent(pid) == os.getpid()]
 print(json.dumps({
@@ -104,7 +104,7 @@ def guarded(code: str, *words: object, **variables: str) -> subprocess.Completed
     """Run Python code in a process of its own that cannot make an internet socket."""
     return subprocess.run(
         [sys.executable, "-c", GUARD + code, *map(str, words)],
-        env={**os.environ, **variables},
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1", **variables},  # numpy's own threads are numpy's
         capture_output=True,
         text=True,
         timeout=200,
