@@ -584,7 +584,7 @@ def _combined(
     rare = [asked.query.terms[at] for at in telling if at not in terms.common]
     wanted = sum(1 << at for at in telling)
     held = {id_: bits & wanted for id_, bits in terms.rows.items() if bits & wanted}
-    for at, term in zip(common, others) if held else ():
+    for at, term in zip(common, others) if rare else ():
         sql = f"SELECT rowid FROM {lane.kind}_words WHERE {lane.kind}_words MATCH ?"
         for (id_,) in db.execute(sql, (match_expression(rare, scope, also=(term,)),)):
             held[id_] |= 1 << at
