@@ -109,6 +109,7 @@ class Terms:
     idf: tuple[float, ...]
     rows: dict[int, int] = field(default_factory=dict)  # row id: a bit for each term in it
     common: tuple[int, ...] = ()  # terms of which `rows` knows only the rows that were looked up
+    indexed: int = 0  # rows of all scopes
     shares: dict[tuple[int, int], float] = field(default_factory=dict)  # what `share` has computed
 
     def share(self, held: int, without: int = 0) -> float:

@@ -469,7 +469,7 @@ def _terms(db: apsw.Connection, asked: Asked, lane: Lane) -> rank.Terms:
     counting them would cost the more the less it tells. `_look_up` then reads the texts of those that matter.
     """
     words = f"{lane.kind}_words"
-    rows = _indexed(db, words)
+    rows = indexed = _indexed(db, words)
     scope = _inside(asked, lane, rows)
     if scope:
         rows = _count(db, words, scope)
@@ -488,7 +488,7 @@ def _terms(db: apsw.Connection, asked: Asked, lane: Lane) -> rank.Terms:
         for id_ in found:
             held[id_] = held.get(id_, 0) | 1 << at
         idf.append(rank.idf(rows, len(found)))
-    return rank.Terms(rows, tuple(idf), held, tuple(common))
+    return rank.Terms(rows, tuple(idf), held, tuple(common), indexed)
 
 
 def _count(db: apsw.Connection, words: str, scope: str, last: int = 1 << 62) -> int:
@@ -557,16 +557,18 @@ def _by_words(db: apsw.Connection, asked: Asked, lane: Lane, terms: rank.Terms, 
     A word that most texts hold ("user") nominates none: it would cost reading them all. Where the query has no other
     the newest texts are nominated, if there are many.
 
-    To order by BM25 costs by the number of rows that hold any of the words; of very many texts `_combined` tells.
+    To order by BM25 costs by the number of rows, of all scopes, that hold any of the words; of very many texts
+    `_combined` tells.
     """
     if not asked.query.terms:
         return []
     telling = [at for at, idf in enumerate(terms.idf) if idf > rank.TELLING]
-    if telling and terms.texts > _MANY * MOST_ROWS:
+    many = max(terms.texts, terms.indexed / 2) > _MANY * MOST_ROWS  # BM25 asks all scopes how rare a word is
+    if telling and many:
         return _combined(db, asked, lane, terms, telling, pool)
     said = [asked.query.terms[at] for at in telling] or asked.query.terms
     expression = match_expression(said, _inside(asked, lane, terms.texts))
-    return _matching(db, asked, lane, expression, pool, best_first=bool(telling) or not terms.common)
+    return _matching(db, asked, lane, expression, pool, best_first=bool(telling) or not (terms.common or many))
 
 
 def _combined(
@@ -582,7 +584,7 @@ def _combined(
     rare = [asked.query.terms[at] for at in telling if at not in terms.common]
     wanted = sum(1 << at for at in telling)
     held = {id_: bits & wanted for id_, bits in terms.rows.items() if bits & wanted}
-    for at, term in zip(common, others) if held else ():
+    for at, term in zip(common, others) if rare else ():
         sql = f"SELECT rowid FROM {lane.kind}_words WHERE {lane.kind}_words MATCH ?"
         for (id_,) in db.execute(sql, (match_expression(rare, scope, also=(term,)),)):
             held[id_] |= 1 << at

@@ -230,6 +230,18 @@ def test_of_very_many_texts_another_scope_is_not_seen(very_many: Memory) -> None
     assert not [hit for hit in hits if "called" in hit.text]
 
 
+def test_a_small_scope_among_very_many_texts_is_searched_without_bm25(very_many: Memory) -> None:
+    very_many.remember([f"A red dog is called zebra {n}." for n in range(60)], user_id="another")
+    very_many.remember(["A red dog sleeps.", "A cat sleeps.", "The dog ran."], user_id="few")
+    asked: list[str] = []
+    with very_many._database.read() as db:
+        db.exec_trace = lambda cursor, sql, bindings: asked.append(sql) or True
+        found = [hit.text for hit in very_many.search("red dog", user_id="few")]
+        db.exec_trace = None
+    assert found == ["A red dog sleeps.", "The dog ran."]
+    assert not [sql for sql in asked if "fact_words.rank" in sql]
+
+
 # Times that are named.
 
 
