@@ -245,6 +245,7 @@ class Semantic:
     def _vectors(self, embedder: Embedder, texts: Sequence[str]) -> list[bytes]:
         from memlite.embed import normalise, pack
 
+        given, texts = texts, list(dict.fromkeys(texts))  # what is said again is not embedded again
         try:
             found = [pack(normalise(vector)) for vector in embedder.embed(texts)]
         except MemliteError:
@@ -257,7 +258,8 @@ class Semantic:
                 f"the embedder {embedder.name} returned {len(found)} vectors of {sizes} numbers for {len(texts)} "
                 f"texts, expected one of {embedder.dimension} numbers for each."
             )
-        return found
+        made = dict(zip(texts, found))
+        return [made[text] for text in given]
 
 
 def _wanting(

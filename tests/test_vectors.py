@@ -237,6 +237,20 @@ def test_a_wider_scope_sees_all_of_its_scopes_and_no_other(path: Path) -> None:
         assert held(memory) == [2 * MANY, 2 * MANY, MANY]
 
 
+def test_a_text_that_is_said_again_in_one_call_is_embedded_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with opened(path) as memory:
+        memory.remember("warm: up", user_id="u")
+        asked: list[str] = []
+        embedded = Scattered.embed
+        monkeypatch.setattr(Scattered, "embed", lambda self, said: asked.extend(said) or embedded(self, said))
+        memory.add(["tea: a", "tea: b", "tea: a", "tea: a"], user_id="u", extract="never")
+        assert sorted(asked) == ["tea: a", "tea: b"]
+        found = memory.search("tea: a", user_id="u", include="messages", explain=True)
+        assert [hit.explain.semantic for hit in found if hit.explain and hit.text == "tea: a"] == [
+            pytest.approx(1, abs=0.01)
+        ]
+
+
 def test_bits_that_count_by_the_querys_numbers_tell_the_nearest_better() -> None:
     chance = random.Random(5)
     made = all_quantised([embed.pack([chance.gauss(0, 1) for _ in range(DIMENSION)]) for _ in range(3000)])
