@@ -57,7 +57,6 @@ _SEVERAL = {
     "reading": r"read|reads",
     "family": rf"(?:has|have|had)(?= (?:[\w-]+ ){{0,3}}?(?:{_FAMILY})\b)",
 }
-# What has happened has happened, whatever happens next.
 # A change of home, with where to: not to another team, nor to tears.
 _MOVE = (
     r"(?i:\b(?:move[sd]?|moving|relocat(?:ed?|es|ing)) (?:back |out |over |away )?)"
@@ -65,6 +64,7 @@ _MOVE = (
     r"\b(?:to|into) (?P<home>(?:an? |the |(?:her|his|their|my|our) )?(?:\w+ )?"
     r"(?:(?:flat|house|apartment|room|studio|cottage|village|town|city)\b[^,;.]*|[^\W\d_a-z][\w'’ -]*))"
 )
+# What has happened has happened, whatever happens next.
 _HAPPENED = "visited met saw watched attended bought tried won ate flew travelled climbed hiked".split()
 _PREDICATES = _SINGLE | _SEVERAL | {verb: verb for verb in _HAPPENED}
 _BEHIND_VALUE = (

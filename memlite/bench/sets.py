@@ -254,8 +254,7 @@ def of_one(collected: Collected) -> tuple[Collected, list[Question]]:
     """The facts of each person alone, who is the user there: the questions about one person that a fact answers, asked
     in the first person, and every second one asked of the next haystack's person instead.
     """
-    people = {each.id: list(dict.fromkeys(turn.speaker for turn in each.turns)) for each in collected.haystacks}
-    following = dict(zip(people, [*list(people)[1:], *list(people)[:1]]))
+    people, following = _people(collected), _following(collected)
     haystacks, covered = [], {}
     for each in collected.haystacks:
         speaker = {turn.id: turn.speaker for turn in each.turns}
@@ -297,9 +296,7 @@ def _first_person(text: str, name: str) -> str:
 
 def swapped(collected: Collected) -> Collected:
     """Every second question, asked of the next haystack about the people there: hardly one has an answer."""
-    haystacks = list(collected.haystacks)
-    speakers = {each.id: list(dict.fromkeys(turn.speaker for turn in each.turns)) for each in haystacks}
-    following = {each.id: haystacks[(at + 1) % len(haystacks)].id for at, each in enumerate(haystacks)}
+    speakers, following = _people(collected), _following(collected)
     questions = []
     for question in [each for each in collected.questions if each.type != "adversarial"][::2]:
         other = following[question.haystack]
@@ -309,4 +306,15 @@ def swapped(collected: Collected) -> Collected:
         for name, instead in zip(speakers[question.haystack], speakers[other]):
             text = re.sub(rf"\b{re.escape(name)}\b", instead.replace("\\", r"\\"), text)
         questions.append(Question(f"{question.id}@{other}", other, question.type, text, frozenset(), frozenset()))
-    return Collected(collected.name, haystacks, questions)
+    return Collected(collected.name, collected.haystacks, questions)
+
+
+def _people(collected: Collected) -> dict[str, list[str]]:
+    """Who speaks in each haystack, in the order of their first words."""
+    return {each.id: list(dict.fromkeys(turn.speaker for turn in each.turns)) for each in collected.haystacks}
+
+
+def _following(collected: Collected) -> dict[str, str]:
+    """The haystack after each, behind the last one the first."""
+    ids = [each.id for each in collected.haystacks]
+    return dict(zip(ids, [*ids[1:], *ids[:1]]))

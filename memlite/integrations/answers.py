@@ -40,7 +40,7 @@ class Stream(_Streamed):
         except StopIteration:
             self._end()
             raise
-        except Exception:
+        except Exception:  # whatever the client raises: an answer that failed is not remembered
             self._over = True
             raise
         self._text.append(answer_text(piece, "delta"))
@@ -69,7 +69,7 @@ class AsyncStream(_Streamed):
         except StopAsyncIteration:
             await asyncio.to_thread(self._end)
             raise
-        except Exception:
+        except Exception:  # as above
             self._over = True
             raise
         self._text.append(answer_text(piece, "delta"))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from memlite.integrations import missing
 from memlite.integrations.transcript import Extract, Item, Transcript, dump, text_of
@@ -75,8 +75,8 @@ class MemliteSession:
     def _item(self, said: Message) -> TResponseInputItem:
         raw = self._transcript.raw(said)
         role = said.role if said.role in _ROLES else "assistant"  # another program's tool, without the call it answers
-        item: Any = json.loads(raw) if raw is not None else {"role": role, "content": said.content}
-        return item  # type: ignore[no-any-return]
+        item = json.loads(raw) if raw is not None else {"role": role, "content": said.content}
+        return cast("TResponseInputItem", item)  # as the SDK wrote it
 
 
 def _stored(item: Any) -> Item:
