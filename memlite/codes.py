@@ -28,7 +28,7 @@ _BLOCK = 65_536  # codes that are compared at once, and that fit into a processo
 class Chosen(Protocol):
     """Gives the numbers and the row ids of codes that were found (see Codes.nearest)."""
 
-    def __call__(self, count: int, among: int = 0) -> tuple[list[int], list[int]]: ...
+    def __call__(self, count: int, among: int = 0, bits: int | None = None) -> tuple[list[int], list[int]]: ...
 
 
 Key = tuple[int, object]  # the version of the schema, and the scope
@@ -66,7 +66,7 @@ class Codes:
     def nearest(self, vector: bytes) -> Chosen:
         """What gives the numbers and the row ids of so many of the nearest, in no order; of those that are equally near
         the newest. `among` so many, if they are more, each bit then counts by the query's number: that tells them
-        better. vector: as it is stored.
+        better. None that differ in more `bits`. vector: as it is stored.
         """
         import numpy as np
 
@@ -76,9 +76,11 @@ class Codes:
         # Of one block after the other: all side by side would be a copy of them.
         ends = np.cumsum([rows.shape[1] for rows in self.rows])
 
-        def chosen(count: int, among: int = 0) -> tuple[list[int], list[int]]:
+        def chosen(count: int, among: int = 0, bits: int | None = None) -> tuple[list[int], list[int]]:
             most = max(count, among)
-            farthest = np.searchsorted(within, most)
+            farthest = int(np.searchsorted(within, most))
+            if bits is not None and bits <= farthest:
+                farthest, most = bits, len(distances)
             near, border = np.flatnonzero(distances < farthest), np.flatnonzero(distances == farthest)
             places = np.sort(np.concatenate((near, border[-most:])))
             parts = np.split(places, np.searchsorted(places, ends[:-1]))
@@ -99,7 +101,8 @@ class Codes:
 
         numbers = np.frombuffer(vector, "<f4" if self.floats else np.int8).astype(np.float32)
         ones = np.unpackbits(np.ascontiguousarray(block.T).view(np.uint8), axis=1, count=len(numbers))
-        weighed: _Array = ones.astype(np.float32) @ numbers
+        # Not a product of matrices: the threads that BLAS divides one among would spin from one search to the next.
+        weighed: _Array = np.einsum("ij,j->i", ones.astype(np.float32), numbers)
         return weighed
 
     def more(self, last: int, more: Iterable[tuple[int, int, bytes]]) -> Codes:

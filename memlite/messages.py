@@ -296,6 +296,12 @@ def last(db: apsw.Connection, scopes: str, bindings: Sequence[object], before: i
     return [id_ for (id_,) in rows]
 
 
+def any_in(db: apsw.Connection, scopes: str, bindings: Sequence[object]) -> bool:
+    """Whether anything was ever said there. scopes: a query of row ids of scopes."""
+    found = f"SELECT EXISTS (SELECT 1 FROM ({scopes}) s CROSS JOIN messages m ON m.scope_id = s.id)"
+    return bool(db.execute(found, bindings).get)
+
+
 def existing(db: apsw.Connection, ids: Iterable[int]) -> tuple[int, ...]:
     """Those of the row ids that are still there."""
     rows = db.execute(

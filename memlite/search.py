@@ -231,15 +231,21 @@ def candidates(
     query, the fact scores 1 as well. Not where it says something else (`rank.stands`).
     """
     hashes: dict[vectors.Kind, dict[int, str]] = {"fact": {}, "message": {}}
-    terms: dict[vectors.Kind, rank.Terms] = {"message": _terms(db, asked, MESSAGES)}
-    same = _same(db, asked, MESSAGES)
+    any_said = messages.any_in(db, asked.reach.scopes, asked.reach.bindings)
+    said = _terms(db, asked, MESSAGES) if any_said else _no_terms(asked)
+    terms: dict[vectors.Kind, rank.Terms] = {"message": said}
+    same = _same(db, asked, MESSAGES) if any_said else []
     found: dict[int, rank.Signals] = {}
     if "facts" in include:
         terms["fact"] = _terms(db, asked, FACTS)
         found = _facts(db, asked, terms["fact"], named, same, pool, hashes["fact"])
-    within = f"{asked.reach.sql} AND m.archived_at IS NULL"
-    cited = messages.of_facts(db, json.dumps(list(found)), within, asked.reach.bindings)
-    told = _messages(db, asked, terms["message"], cited, same, pool, hashes["message"], nominate="messages" in include)
+    cited: dict[int, list[int]] = {}
+    told: dict[int, rank.Signals] = {}
+    if any_said:
+        nominate = "messages" in include
+        within = f"{asked.reach.sql} AND m.archived_at IS NULL"
+        cited = messages.of_facts(db, json.dumps(list(found)), within, asked.reach.bindings)
+        told = _messages(db, asked, said, cited, same, pool, hashes["message"], nominate=nominate)
     best: dict[int, int] = {}  # of each message, the fact learnt from it that matches best
     for fact_id, sources in cited.items():
         for id_ in sources:
@@ -474,7 +480,7 @@ def _terms(db: apsw.Connection, asked: Asked, lane: Lane) -> rank.Terms:
     if scope:
         rows = _count(db, words, scope)
     if not rows:
-        return rank.Terms(0, (0.0,) * len(asked.query.terms))
+        return _no_terms(asked)
     held: dict[int, int] = {}
     idf, common = [], []
     for at, term in enumerate(asked.query.terms):
@@ -489,6 +495,11 @@ def _terms(db: apsw.Connection, asked: Asked, lane: Lane) -> rank.Terms:
             held[id_] = held.get(id_, 0) | 1 << at
         idf.append(rank.idf(rows, len(found)))
     return rank.Terms(rows, tuple(idf), held, tuple(common), indexed)
+
+
+def _no_terms(asked: Asked) -> rank.Terms:
+    """Those of a scope without texts."""
+    return rank.Terms(0, (0.0,) * len(asked.query.terms))
 
 
 def _count(db: apsw.Connection, words: str, scope: str, last: int = 1 << 62) -> int:
@@ -588,14 +599,20 @@ def _combined(
         sql = f"SELECT rowid FROM {lane.kind}_words WHERE {lane.kind}_words MATCH ?"
         for (id_,) in db.execute(sql, (match_expression(rare, scope, also=(term,)),)):
             held[id_] |= 1 << at
-    best = sorted(held, key=lambda id_: (-terms.share(held[id_]), -id_))
+    alike: dict[int, list[int]] = {}
+    for id_, bits in held.items():
+        alike.setdefault(bits, []).append(id_)
+    shares: dict[float, list[int]] = {}
+    for bits, ids in alike.items():
+        shares.setdefault(terms.share(bits), []).extend(ids)
+    best = [id_ for share in sorted(shares, reverse=True) for id_ in sorted(shares[share], reverse=True)]
     found: list[int] = []
-    for start in range(0, len(best), 8 * pool):
-        part = best[start : start + 8 * pool]
+    start, count = 0, 2 * pool  # mostly all may be hits; of what hardly any may, many are asked for at once
+    while start < len(best) and len(found) < pool:
+        part = best[start : start + count]
         visible = shown(db, asked, lane, part)
         found += [id_ for id_ in part if id_ in visible]
-        if len(found) >= pool:
-            break
+        start, count = start + count, 8 * pool
     together: dict[int, None] = {}
     for count in range(len(others), int(len(found) >= pool), -1):  # as many of them as there are texts for
         if len(together) < pool:
@@ -685,7 +702,7 @@ def _inside(asked: Asked, lane: Lane, rows: int) -> str:
     """The scope terms to look up words in. rows: of the index, or of the scope. Where all of very many may be seen
     there are none: a term that nearly all of them hold would cost reading them all, and the rows tell what is past.
     """
-    return "" if not asked.reach.terms and rows > _MANY * MOST_ROWS else _scope_terms(asked, lane)
+    return "" if not asked.reach.terms and rows > MOST_ROWS else _scope_terms(asked, lane)
 
 
 def _scope_terms(asked: Asked, lane: Lane) -> str:
@@ -738,7 +755,7 @@ def _named_entities(db: apsw.Connection, asked: Asked) -> list[entities.Mentione
     begun = [entity for each in beginnings for entity in entities.beginning(db, each, reach)]
     named += {entity.id: entity for entity in begun if entity.id not in known}.values()
     if asked.vector is not None:
-        near = vectors.nearest(db, "entity", asked.vector, reach, 5)
+        near = vectors.nearest(db, "entity", asked.vector, reach, 5, least=_ENTITY_SIMILARITY)
         close = [id_ for id_, similarity in near if similarity >= _ENTITY_SIMILARITY]
         known = {entity.id for entity in named}
         named += [entity for entity in entities.fetch(db, close) if entity.id not in known]

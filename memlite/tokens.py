@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Collection, Iterator, Sequence
+from typing import cast
 
 import apsw
 
@@ -20,8 +21,9 @@ def holding(db: apsw.Connection, kind: str, terms: Sequence[str], ids: Collectio
     tokenize = tokenizer(db)
 
     def line(text: str) -> str:
-        read = tokenize(text.encode("utf-8", "replace"), apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False)
-        return "".join(f" {token}" for each in read for token in each)
+        given = text.encode("utf-8", "replace")
+        read = tokenize(given, apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False, include_colocated=False)
+        return f" {' '.join(cast('list[str]', read))}"
 
     wanted = [line(unquoted(term)) + ("" if term.endswith("*") else " ") for term in terms]
     rows = db.execute(
@@ -29,7 +31,7 @@ def holding(db: apsw.Connection, kind: str, terms: Sequence[str], ids: Collectio
         (json.dumps(list(ids)),),
     )
     for id_, text, words in rows:
-        columns = f"{line(text)} ", f"{line(words)} "
+        columns = [f"{line(each)} " for each in (text, words) if each]
         yield id_, sum(1 << at for at, each in enumerate(wanted) if len(each) > 1 and any(each in c for c in columns))
 
 

@@ -23,6 +23,7 @@ from memlite.scopes import Reach
 APART, ALIKE = 0.101, 0.566
 _SAME_SCALE = 0.02  # a runtime or a quantisation of the default model stays this close
 _TOLD_APART = 2.0  # standard deviations; what tells a question's answer from others no better has no scale
+_FAR = 9.0  # farther than any distance
 
 Kind = Literal["fact", "message", "entity"]
 KINDS: tuple[Kind, ...] = ("fact", "message", "entity")
@@ -83,24 +84,18 @@ def calibrate(db: apsw.Connection, embedder: Identity, found: tuple[float, float
     )
 
 
-def _scale(db: apsw.Connection) -> tuple[float, float]:
-    """The factor and the constant that make a similarity on the default embedder's scale of a cosine."""
-    row = db.execute("SELECT apart, spread, alike FROM embedder WHERE generation = 'serving'").fetchone()
-    apart, spread, alike = row if row and row[2] is not None else (APART, 0.0, ALIKE)
-    same = abs(apart - APART) < _SAME_SCALE and abs(alike - ALIKE) < _SAME_SCALE
-    if same or alike - apart <= _TOLD_APART * spread:
-        return 1.0, 0.0
-    factor = (ALIKE - APART) / (alike - apart)
-    return factor, APART - factor * apart
-
-
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How the tables know a generation's embedder, and in which form they hold its vectors."""
+    """How the tables know a generation's embedder, and in which form they hold its vectors.
+
+    factor, constant: what makes of a cosine a similarity on the default embedder's scale.
+    """
 
     made_by: int
     dimension: int
     floats: bool
+    factor: float = 1.0
+    constant: float = 0.0
 
     def stored(self, vector: bytes) -> bytes:
         """A packed vector as the tables hold it."""
@@ -120,14 +115,39 @@ class Form:
 
     @property
     def distance(self) -> str:
-        """The SQL of the distance of a vector of the alias `v` to a stored one."""
-        return f"vec_distance_cosine({'v.vector, ?' if self.floats else 'vec_int8(v.vector), vec_int8(?)'})"
+        """The SQL of the distance of a vector of the alias `v` to a stored one; a vector of zeros is far from all."""
+        vectors = "v.vector, ?" if self.floats else "vec_int8(v.vector), vec_int8(?)"
+        return f"ifnull(vec_distance_cosine({vectors}), {_FAR})"
+
+    def similarity(self, distance: float) -> float:
+        """A distance (0 to 2) as similarity in [0, 1]."""
+        return min(1.0, max(0.0, self.factor * (1.0 - distance) + self.constant))
+
+    def bits(self, similarity: float) -> int:
+        """In how many bits the codes of two vectors of this similarity differ at the most, but for one pair in some
+        hundred thousand: each of n bits with the angle between them as a share of pi (Goemans and Williamson, 1995).
+        """
+        cosine = max(-1.0, min((similarity - self.constant) / self.factor, 1.0))
+        share = math.acos(cosine) / math.pi
+        return math.ceil(self.dimension * share + 4.5 * math.sqrt(self.dimension * share * (1.0 - share)))
 
 
 def form(db: apsw.Connection, generation: Generation = "serving") -> Form:
     """That of a generation; where it is not there nothing was made by it."""
-    row = db.execute("SELECT number, dimension, floats FROM embedder WHERE generation = ?", (generation,)).fetchone()
-    return Form(row[0], row[1], bool(row[2])) if row else Form(0, 0, False)
+    sql = "SELECT number, dimension, floats, apart, spread, alike FROM embedder WHERE generation = ?"
+    row = db.execute(sql, (generation,)).fetchone()
+    return Form(row[0], row[1], bool(row[2]), *_scale(*row[3:])) if row else Form(0, 0, False)
+
+
+def _scale(apart: float | None, spread: float | None, alike: float | None) -> tuple[float, float]:
+    """The factor and the constant that bring an embedder's cosines to the default one's scale (see `calibrate`)."""
+    if apart is None or spread is None or alike is None:
+        return 1.0, 0.0
+    same = abs(apart - APART) < _SAME_SCALE and abs(alike - ALIKE) < _SAME_SCALE
+    if same or alike - apart <= _TOLD_APART * spread:
+        return 1.0, 0.0
+    factor = (ALIKE - APART) / (alike - apart)
+    return factor, APART - factor * apart
 
 
 def create(db: apsw.Connection, embedder: Identity, generation: Generation = "serving") -> None:
@@ -219,9 +239,17 @@ class Shown:
 
 
 def nearest(
-    db: apsw.Connection, kind: Kind, query: bytes, reach: Reach, k: int, shown: Shown | None = None
+    db: apsw.Connection,
+    kind: Kind,
+    query: bytes,
+    reach: Reach,
+    k: int,
+    shown: Shown | None = None,
+    least: float = 0.0,
 ) -> list[tuple[int, float]]:
-    """The k nearest rows that a scope sees, as (row id, similarity), nearest first. shown: if not all may be found."""
+    """The k nearest rows that a scope sees, as (row id, similarity), nearest first. shown: if not all may be found.
+    least: a similarity below which none is wanted; some may come nevertheless.
+    """
     wanted = 2 * k if shown else k
     made = form(db)
     stored = made.stored(query)
@@ -231,12 +259,13 @@ def nearest(
     else:
         chosen = held.nearest(stored)
         root = math.sqrt(len(held))
-        numbers, _ = chosen(max(_OVERSAMPLING * k, _LEAST, int(_OF_ROOT * root)), among=int(_AMONG * root))
-        near = _ordered(db, kind, stored, made, numbers, by="number")
-        if 2 * len(near) < len(numbers):  # most have gone from the file: what is held is read anew
+        bits = made.bits(least) if least else made.dimension
+        numbers, _ = chosen(max(_OVERSAMPLING * k, _LEAST, int(_OF_ROOT * root)), among=int(_AMONG * root), bits=bits)
+        compared = _ordered(db, kind, stored, made, numbers, by="number")
+        if 2 * len(compared) < len(numbers):  # most have gone from the file: what is held is read anew
             _let_go(db, kind, reach, made)
-            return nearest(db, kind, query, reach, k, shown)
-        near = near[:wanted]
+            return nearest(db, kind, query, reach, k, shown, least)
+        near = _similar(made, compared[:wanted])
     if shown is None:
         return near
     found: list[tuple[int, float]] = []
@@ -248,7 +277,8 @@ def nearest(
     if len(near) < wanted:
         return found
     admitted = None if held is None else _admitted(chosen, len(held), k, shown)
-    return _ordered(db, kind, stored, made, shown.every() if admitted is None else admitted)[:k]
+    every = _ordered(db, kind, stored, made, shown.every() if admitted is None else admitted)
+    return _similar(made, every[:k])
 
 
 def _admitted(chosen: codes.Chosen, held: int, k: int, shown: Shown) -> set[int] | None:
@@ -320,18 +350,17 @@ def _compared(
     """The k nearest of all that a scope sees, each of them compared."""
     rows = db.execute(
         f"""
-        SELECT v.id, {made.distance} AS distance FROM {_within(kind, reach)} ORDER BY distance NULLS LAST LIMIT ?
+        SELECT {made.distance} AS distance, v.id FROM {_within(kind, reach)} ORDER BY distance LIMIT ?
         """,
         (stored, *reach.bindings, made.made_by, k),
     )
-    scale = _scale(db)
-    return [(id_, _similarity(distance, scale)) for id_, distance in rows]
+    return _similar(made, rows)
 
 
 def similarities(db: apsw.Connection, kind: Kind, query: bytes, ids: Iterable[int]) -> dict[int, float]:
     """The similarity of given rows to a query, in [0, 1], for those that have a vector."""
     made = form(db)
-    return dict(_ordered(db, kind, made.stored(query), made, ids))
+    return dict(_similar(made, _ordered(db, kind, made.stored(query), made, ids)))
 
 
 def _ordered(
@@ -341,23 +370,23 @@ def _ordered(
     made: Form,
     wanted: Iterable[int],
     by: Literal["id", "number"] = "id",
-) -> list[tuple[int, float]]:
-    """Given rows that have a vector, with their similarities, nearest first. by: what they are given by; by the numbers
-    of the vectors takes half the time.
+) -> list[tuple[float, int]]:
+    """Given rows that have a vector, with their distances, nearest first. by: what they are given by; by the numbers of
+    the vectors takes half the time.
     """
+    listed = list(wanted)
+    if not listed:
+        return []
     rows = db.execute(
         f"""
-        SELECT v.id, {made.distance} FROM json_each(?) wanted
+        SELECT {made.distance}, v.id FROM json_each(?) wanted
         CROSS JOIN {kind}_vectors v ON v.{by} = wanted.value AND v.made_by = ?
         """,
-        (stored, json.dumps(list(wanted)), made.made_by),
+        (stored, json.dumps(listed), made.made_by),
     )
-    scale = _scale(db)
-    found = [(id_, _similarity(distance, scale)) for id_, distance in rows]
-    return sorted(found, key=lambda each: (-each[1], each[0]))
+    return sorted(rows)
 
 
-def _similarity(distance: float | None, scale: tuple[float, float]) -> float:
-    """Cosine distance (0 to 2) as similarity in [0, 1]; a vector of zeros has none and resembles nothing."""
-    factor, constant = scale
-    return 0.0 if distance is None else min(1.0, max(0.0, factor * (1.0 - distance) + constant))
+def _similar(made: Form, found: Iterable[tuple[float, int]]) -> list[tuple[int, float]]:
+    """Row ids with their similarities, of distances with their row ids."""
+    return [(id_, made.similarity(distance)) for distance, id_ in found]

@@ -6,6 +6,7 @@ import os
 import random
 import sqlite3
 import struct
+import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -268,6 +269,37 @@ def test_bits_that_count_by_the_querys_numbers_tell_the_nearest_better() -> None
         plain += len(exact.intersection(chosen(100)[0]))
         weighed += len(exact.intersection(numbers))
     assert weighed > plain
+
+
+@pytest.mark.parametrize("least", [0.5, 0.7])
+def test_what_is_less_like_than_is_wanted_is_left_out_by_its_code_and_nothing_else(many: Memory, least: float) -> None:
+    with many._database.read() as db:
+        reach = scopes.reach(db, Scope("u"))
+        assert reach is not None
+        vector = embed.pack(embed.normalise(Scattered(DIMENSION).embed(["topic 3: note 10"])[0]))
+        every = vectors.nearest(db, "fact", vector, reach, MANY)
+        found = vectors.nearest(db, "fact", vector, reach, MANY, least=least)
+    wanted = [(id_, similarity) for id_, similarity in every if similarity >= least]
+    assert 0 < len(wanted) < MANY
+    assert found[: len(wanted)] == wanted
+    assert len(found) < len(every)
+
+
+def test_to_compare_codes_keeps_no_other_processor_busy() -> None:
+    program = """
+import time
+import numpy as np
+from memlite import codes
+vectors = np.random.default_rng(1).integers(-127, 127, (20_000, 384), np.int8)
+held = codes.Codes(1, floats=False).more(20_000, ((at, at, vector.tobytes()) for at, vector in enumerate(vectors, 1)))
+own, all_ = time.thread_time(), time.process_time()
+for vector in vectors[:200]:
+    held.nearest(vector.tobytes())(200, among=4000)
+own, all_ = time.thread_time() - own, time.process_time() - all_
+print(all_ - own < 0.2 * own, own, all_)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("True"), done.stdout
 
 
 def test_the_scopes_that_were_not_searched_for_longest_are_let_go(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
