@@ -12,6 +12,9 @@ import apsw
 from memlite.schema import TOKENIZER
 from memlite.words import unquoted
 
+_NAMED = shlex.split(TOKENIZER.replace("''", "'"))
+_ONLY_TOKENS = {"include_offsets": False, "include_colocated": False}
+
 
 def holding(db: apsw.Connection, kind: str, terms: Sequence[str], ids: Collection[int]) -> Iterator[tuple[int, int]]:
     """Of each of these facts or messages its row id and a bit for each term that it holds, as its index would say.
@@ -20,22 +23,27 @@ def holding(db: apsw.Connection, kind: str, terms: Sequence[str], ids: Collectio
     """
     tokenize = tokenizer(db)
 
-    def line(text: str) -> str:
-        given = text.encode("utf-8", "replace")
-        read = tokenize(given, apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False, include_colocated=False)
-        return f" {' '.join(cast('list[str]', read))}"
+    def line(*texts: str) -> str:
+        """The tokens of texts between blanks, those of each for themselves: no token is a bar."""
+        said = (
+            tokenize(text.encode("utf-8", "replace"), apsw.FTS5_TOKENIZE_DOCUMENT, None, **_ONLY_TOKENS)
+            for text in texts
+            if text
+        )
+        return f" {' | '.join(' '.join(cast('list[str]', each)) for each in said)} "
 
-    wanted = [line(unquoted(term)) + ("" if term.endswith("*") else " ") for term in terms]
+    wanted = [(1 << at, line(unquoted(term))[: -1 if term.endswith("*") else None]) for at, term in enumerate(terms)]
+    wanted = [(bit, tokens) for bit, tokens in wanted if not tokens.isspace()]
     rows = db.execute(
         f"SELECT id, text, words FROM {kind}_text WHERE id IN (SELECT value FROM json_each(?))",
         (json.dumps(list(ids)),),
     )
     for id_, text, words in rows:
-        columns = [f"{line(each)} " for each in (text, words) if each]
-        yield id_, sum(1 << at for at, each in enumerate(wanted) if len(each) > 1 and any(each in c for c in columns))
+        held = line(text, words)
+        yield id_, sum([bit for bit, tokens in wanted if tokens in held])
 
 
 def tokenizer(db: apsw.Connection) -> apsw.FTS5Tokenizer:
     """The tokenizer of the indexes."""
-    name, *options = shlex.split(TOKENIZER.replace("''", "'"))
+    name, *options = _NAMED
     return db.fts5_tokenizer(name, options)
