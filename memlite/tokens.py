@@ -24,16 +24,16 @@ def holding(db: apsw.Connection, kind: str, terms: Sequence[str], ids: Collectio
     tokenize = tokenizer(db)
 
     def line(*texts: str) -> str:
-        """The tokens of texts between blanks, those of each for themselves: no token is a bar."""
+        """The tokens of texts, a blank around each (a token may be empty), a bar between texts (no token is a bar)."""
         said = (
             tokenize(text.encode("utf-8", "replace"), apsw.FTS5_TOKENIZE_DOCUMENT, None, **_ONLY_TOKENS)
             for text in texts
             if text
         )
-        return f" {' | '.join(' '.join(cast('list[str]', each)) for each in said)} "
+        return f" {'| '.join(' '.join([*cast('list[str]', each), '']) for each in said)}"
 
     wanted = [(1 << at, line(unquoted(term))[: -1 if term.endswith("*") else None]) for at, term in enumerate(terms)]
-    wanted = [(bit, tokens) for bit, tokens in wanted if not tokens.isspace()]
+    wanted = [(bit, tokens) for bit, tokens in wanted if len(tokens) > 1]  # a term without tokens is in no text
     rows = db.execute(
         f"SELECT id, text, words FROM {kind}_text WHERE id IN (SELECT value FROM json_each(?))",
         (json.dumps(list(ids)),),

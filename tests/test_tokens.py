@@ -26,6 +26,7 @@ def index() -> apsw.Connection:
 @example("The users' running shoes, node.js.", "user shoe node.js run well-known")
 @example("她喜欢喝绿茶。", "茶 绿茶 红茶")
 @example("Die Straße in Łódź, ＥＲＲ－７７３１", "Strasse Lodz ERR-7731")
+@example("a´ ´b", "´ ! ´*")  # an accent alone is a token without a letter
 @example("मुझे हिन्दी पसंद है।", "हिन्दी हिन")
 def test_a_text_holds_the_terms_with_which_the_index_finds_it(index: apsw.Connection, text: str, query: str) -> None:
     terms = read_query(f"{query} {text}").terms
