@@ -6,6 +6,7 @@ vector is the mean of theirs, so one model gives the same vectors through llama.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import importlib
@@ -22,7 +23,7 @@ import weakref
 from array import array
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from memlite import interruption, models
 from memlite.errors import InvalidInputError, ModelError, ModelMissingError
@@ -210,8 +211,9 @@ class GGUFModel:
     The file is read when it is first used. Any thread may use it; they take turns. A forked child loads the
     model again, with one thread: the pool of the parent's threads did not survive the fork.
 
-    n_threads: leave one core free. llama.cpp's threads spin, so on a busy machine two of them made a 7 ms
-    embedding take 200 ms.
+    n_threads: of llama.cpp. Leave one core free: they spin, so on a busy machine two of them made a 7 ms embedding take
+    200 ms. With one, a long list of texts is shared with a second thread where there is a second processor, which does
+    not spin and ends with the list.
     """
 
     ranks = False  # whether it compares two texts instead of embedding one
@@ -283,20 +285,31 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
+_Context = tuple[Any, Any]  # of llama.cpp, with the batch that it is given its texts in
+
+
 class _LoadedModel:
-    """A model in llama.cpp's memory and the two contexts it runs in. Not safe for two threads at once.
+    """A model in llama.cpp's memory and the contexts it runs in. Not safe for two threads at once.
 
     Measured with all-MiniLM-L6-v2 F16 and one thread, milliseconds a text, of 5 / 18 / 54 / 198 tokens:
         one by one             2.4 /  6.3 / 22.9 / 104
         one by one, flash      2.2 /  7.4 / 32.8 /  70
         packed to 256          1.7 /  7.0 / 29.4 / 105
-        packed to 256, flash   1.5 /  5.4 / 16.5 /  70     (to 512: the same; to 2048: slower by a quarter)
+        packed to 256, flash   1.5 /  5.4 / 16.5 /  70     (to 128, 512: the same; to 2048: slower by a quarter)
     Flash attention has a fast path for 64 tokens and more, so that is where it is used. One context has it
-    and one has not; each costs a few MB.
+    and one has not; each costs 2 MB, and room for logits, which nobody reads, of as many tokens as it was ever given
+    at once: with a vocabulary of 30,522 that is 16 MB for 128.
+
+    One thread reads a batch 1.3 times as fast as its texts one by one, and no packing makes that more: a text of 19
+    tokens takes 8.9 ms alone and 6.6 packed; its 0.4 billion operations would take 3.9 at the speed of numpy's product
+    of large matrices. So two threads share a long batch, each in a context of its own: 3.3 ms a text, and some 6 where
+    others keep the second processor busy (llama.cpp's own threads would spin there).
     """
 
     FLASH_FROM = 64  # tokens
+    PACKED = 128  # tokens in one run, where no single text has more
     SEQUENCES = 32  # texts in one run
+    SHARED_FROM = 4  # runs; making the second context takes a tenth of one
 
     def __init__(self, path: Path, n_threads: int, *, ranks: bool = False) -> None:
         self._api = api = models.llama()
@@ -307,10 +320,10 @@ class _LoadedModel:
         if ranks and path.is_file() and pooling != api.LLAMA_POOLING_TYPE_RANK:
             raise ModelError(f"{path} is no reranker: it does not compare two texts; give one that is")
         self._path = path
+        self._pooling, self._n_threads = pooling, n_threads
         self._model = models.load(path)
-        self._contexts: dict[bool, Any] = {}
-        self._batches: list[Any] = []
-        self.free = weakref.finalize(self, _free, api, self._model, self._contexts, self._batches, os.getpid())
+        self._made: list[_Context] = []
+        self.free = weakref.finalize(self, _free, api, self._model, self._made, os.getpid())
         self.free.atexit = False  # the system takes it back, and faster
 
         self.dimension: int = (api.llama_model_n_cls_out if ranks else api.llama_model_n_embd)(self._model)
@@ -321,10 +334,8 @@ class _LoadedModel:
         self.limit = self._window - len(self._tokens("", True))
         if ranks:
             self._check_ranks()
-        for flash in (False, True):
-            self._contexts[flash] = self._context(flash, pooling, n_threads)
-        self._batch = api.llama_batch_init(self._window, 0, 1)
-        self._batches.append(self._batch)
+        self._plain, self._flash = self._context(flash=False), self._context(flash=True)
+        self._second: _Context | None = None  # another one with flash attention, once a batch was long enough
 
     def count(self, text: str) -> int:
         """How many tokens a text has, those at the ends not counted."""
@@ -332,11 +343,15 @@ class _LoadedModel:
 
     def run(self, texts: list[str]) -> list[array[float]]:
         """One vector of length 1 for each text; each must fit into the window."""
-        return [normalise(vector) for vector in self._run_all([self._tokens(text, True) for text in texts])]
+        groups = list(self._groups([self._tokens(text, True) for text in texts]))
+        shares = len(groups) >= self.SHARED_FROM and self._n_threads == 1 and _processors() > 1
+        found = self._run_shared(groups) if shares else map(self._run_alone, groups)
+        return [normalise(vector) for vectors in found for vector in vectors]
 
     def compare(self, query: str, texts: Sequence[str]) -> list[float]:
         """The logit of each text's answering the query; of what is too long for the window the beginning is read."""
-        found = [score for (score,) in self._run_all([self._pair(query, text) for text in texts])]
+        groups = self._groups([self._pair(query, text) for text in texts])
+        found = [score for group in groups for (score,) in self._run_alone(group)]
         if not all(map(math.isfinite, found)):
             raise ModelError(f"{self._path} gave numbers that are not finite; the file is broken: fetch it again")
         return found
@@ -368,29 +383,32 @@ class _LoadedModel:
         room = self._window - len(asked) - len(between) - 2
         return [begin, *asked, *between, *self._tokens(text, False)[:room], end]
 
-    def _run_all(self, texts: list[list[int]]) -> list[list[float]]:
-        found: list[list[float]] = []
-        for group in self._groups(texts):
-            if sum(map(len, group)) >= self.FLASH_FROM:
-                found += self._run(True, group)
-            else:
-                for tokens in group:
-                    found += self._run(False, [tokens])
-        return found
+    def _run_alone(self, group: list[list[int]]) -> list[list[float]]:
+        if sum(map(len, group)) >= self.FLASH_FROM:
+            return self._run(self._flash, group)
+        return [vector for tokens in group for vector in self._run(self._plain, [tokens])]
+
+    def _run_shared(self, groups: list[list[list[int]]]) -> list[list[list[float]]]:
+        """What each group gives, by two threads. All with flash attention: which thread takes which is left to chance,
+        and a text has the same vector every time.
+        """
+        if self._second is None:
+            self._second = self._context(flash=True)
+        return _shared(groups, functools.partial(self._run, self._flash), functools.partial(self._run, self._second))
 
     def _groups(self, texts: list[list[int]]) -> Iterable[list[list[int]]]:
         group: list[list[int]] = []
-        size = 0
+        size, most = 0, min(self.PACKED, self._window)
         for tokens in texts:
-            if group and (size + len(tokens) > self._window or len(group) == self.SEQUENCES):
+            if group and (size + len(tokens) > most or len(group) == self.SEQUENCES):
                 yield group
                 group, size = [], 0
             group.append(tokens)
             size += len(tokens)
         yield group
 
-    def _run(self, flash: bool, group: list[list[int]]) -> list[list[float]]:
-        api, batch, context = self._api, self._batch, self._contexts[flash]
+    def _run(self, place: _Context, group: list[list[int]]) -> list[list[float]]:
+        api, (context, batch) = self._api, place
         filled = 0
         for sequence, tokens in enumerate(group):
             for position, token in enumerate(tokens):
@@ -447,23 +465,74 @@ class _LoadedModel:
         self._api.llama_model_meta_val_str(self._model, key.encode("ascii"), held, len(held))
         return held.value.decode("utf-8", "replace")
 
-    def _context(self, flash: bool, pooling: object, n_threads: int) -> Any:
+    def _context(self, *, flash: bool) -> _Context:
         api = self._api
         params = api.llama_context_default_params()
         params.n_ctx = params.n_batch = params.n_ubatch = self._window
         params.n_seq_max = min(self.SEQUENCES, self._window)
         params.kv_unified = True
-        params.n_threads = params.n_threads_batch = n_threads
+        params.n_threads = params.n_threads_batch = self._n_threads
         params.embeddings = True
         params.offload_kqv = params.op_offload = False
         params.no_perf = True
         params.flash_attn_type = api.LLAMA_FLASH_ATTN_TYPE_AUTO if flash else api.LLAMA_FLASH_ATTN_TYPE_DISABLED
-        if not pooling:  # a model that was not made for embedding
+        if not self._pooling:  # a model that was not made for embedding
             params.pooling_type = api.LLAMA_POOLING_TYPE_MEAN
         context = models.quietly(api.llama_init_from_model, self._model, params)
         if not context:
             raise ModelError(f"llama.cpp cannot embed with {self._path}: it made no context; give an embedder")
-        return context
+        self._made.append((context, api.llama_batch_init(self._window, 0, 1)))
+        return self._made[-1]
+
+
+_Task = TypeVar("_Task")
+_Result = TypeVar("_Result")
+
+
+def _shared(
+    tasks: Sequence[_Task], mine: Callable[[_Task], _Result], other: Callable[[_Task], _Result]
+) -> list[_Result]:
+    """What each task gives, in order. This thread does them by `mine` and a second one by `other`, each the next that
+    is left; the second one has ended before this returns or raises.
+    """
+    found: dict[int, _Result] = {}
+    left = list(range(len(tasks)))[::-1]
+    taking = threading.Lock()
+    problems: list[BaseException] = []
+
+    def next_left() -> int | None:
+        with taking:
+            return left.pop() if left and not problems else None
+
+    def work(run: Callable[[_Task], _Result]) -> None:
+        try:
+            while (at := next_left()) is not None:
+                found[at] = run(tasks[at])
+        except BaseException as problem:  # raised below, when the other one has ended
+            problems.append(problem)
+
+    second = threading.Thread(target=work, args=(other,), name="memlite embed")
+    try:
+        with contextlib.suppress(RuntimeError):  # the process ends, or there are no more threads: this one does all
+            second.start()
+        work(mine)
+    finally:
+        left.clear()
+        while second.is_alive():
+            try:
+                second.join()
+            except KeyboardInterrupt as problem:
+                problems.append(problem)
+    if problems:
+        raise problems[0]
+    return [found[at] for at in range(len(tasks))]
+
+
+def _processors() -> int:
+    """How many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _stripped(text: str) -> str:
@@ -477,12 +546,11 @@ def _stripped(text: str) -> str:
     return "".join(c for c in unicodedata.normalize("NFD", text) if unicodedata.category(c) != "Mn")
 
 
-def _free(api: Any, model: Any, contexts: dict[bool, Any], batches: list[Any], pid: int) -> None:
+def _free(api: Any, model: Any, contexts: list[_Context], pid: int) -> None:
     if os.getpid() != pid:
         return
-    for batch in batches:
+    for context, batch in contexts:
         api.llama_batch_free(batch)
-    for context in contexts.values():
         api.llama_free(context)
     api.llama_model_free(model)
 

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -96,6 +97,15 @@ def embedder(models):
     made.close()
 
 
+@pytest.fixture
+def shared(embedder, monkeypatch):
+    """The same model, not loaded yet, on two processors, whatever this machine has."""
+    monkeypatch.setattr(embed, "_processors", lambda: 2)
+    made = GGUFEmbedder(embedder.path)
+    yield made
+    made.close()
+
+
 @pytest.fixture(scope="module")
 def twin(models, tmp_path_factory):
     """The same model as sentence-transformers runs it."""
@@ -162,6 +172,35 @@ class TestGGUFEmbedder:
         seoul, busan, tea = embedder.embed(["서울", "부산", "차"])
         assert likeness(seoul, busan) < 0.999
         assert likeness(seoul, tea) < 0.999
+
+    def test_a_long_list_read_by_two_threads_gives_each_text_the_vector_it_has_alone(self, shared):
+        texts = [f"{text} {number}" for number in range(2) for text in [*LATIN, *CYRILLIC_GREEK_ARABIC, "", *CJK]]
+        made = shared.embed([*texts, LONG])
+        assert shared._model._second is not None
+        for text, vector in zip([*texts, LONG], made, strict=True):
+            assert likeness(vector, shared.embed([text])[0]) > 0.99999
+        assert made == shared.embed([*texts, LONG])  # to the bit, whichever thread took it
+
+    def test_no_thread_is_left_behind_a_long_list(self, shared):
+        before = threading.enumerate()
+        shared.embed([SENTENCE * 40])
+        assert shared._model._second is not None
+        assert threading.enumerate() == before
+
+    def test_the_second_thread_and_its_context_are_for_long_lists_alone(self, shared):
+        shared.embed([*LATIN[:10], SENTENCE * 10])
+        assert shared._model._second is None
+
+    @pytest.mark.parametrize(("processors", "n_threads"), [(1, 1), (2, 2)])
+    def test_on_one_processor_or_with_threads_of_llama_cpp_one_context_does(
+        self, embedder, monkeypatch, processors, n_threads
+    ):
+        monkeypatch.setattr(embed, "_processors", lambda: processors)
+        monkeypatch.setattr(embed._LoadedModel, "_run", lambda self, context, group: [[1.0] * 384] * len(group))
+        made = GGUFEmbedder(embedder.path, n_threads=n_threads)
+        made.embed([LONG])
+        assert made._model._second is None
+        made.close()
 
     def test_threads_may_share_it(self, embedder):
         texts = LATIN[:8]
@@ -242,6 +281,25 @@ embedder.embed([""])
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
     @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+    def test_a_forked_child_reads_a_long_list_as_its_parent_did(self, embedder):
+        code = f"""
+import os, sys
+from memlite import embed
+embed._processors = lambda: 2
+embedder = embed.GGUFEmbedder({str(embedder.path)!r})
+before = embedder.embed(["tea with milk " * 300])
+child = os.fork()
+if child == 0:
+    sys.exit(0 if embedder.embed(["tea with milk " * 300]) == before else 3)
+status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+assert embedder.embed(["tea with milk " * 300]) == before
+embedder.close()
+sys.exit(status)
+"""
+        done = run_python(code)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+    @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
     @pytest.mark.parametrize("n_threads", [1, 2])
     def test_a_forked_child_embeds_even_when_a_thread_of_its_parent_held_the_lock(self, embedder, n_threads):
         code = f"""
@@ -268,6 +326,54 @@ sys.exit(status)
 """
         done = run_python(code, PYTHONWARNINGS="ignore::DeprecationWarning")
         assert (done.returncode, done.stderr) == (0, "")
+
+
+class TestShared:
+    """Tasks that two threads do together."""
+
+    def test_both_do_some_at_the_same_time_and_the_results_are_in_order(self):
+        meeting = threading.Barrier(2, timeout=30)
+        doing = []
+
+        def does(name):
+            def run(task):
+                meeting.wait()
+                doing.append(name)
+                return task * 10
+
+            return run
+
+        assert embed._shared([1, 2, 3, 4], does("mine"), does("other")) == [10, 20, 30, 40]
+        assert sorted(doing) == ["mine", "mine", "other", "other"]
+
+    @pytest.mark.parametrize("problem", [ModelError("broken"), KeyboardInterrupt()], ids=["error", "ctrl-c"])
+    @pytest.mark.parametrize("at", ["mine", "other"])
+    def test_what_one_raises_is_raised_when_the_other_has_ended(self, problem, at):
+        meeting = threading.Barrier(2, timeout=30)
+        threads, done = threading.enumerate(), []
+
+        def fails(task):
+            meeting.wait()
+            raise problem
+
+        def works(task):
+            if not done:
+                meeting.wait()
+            done.append(task)
+            time.sleep(0.05)
+
+        both = (fails, works) if at == "mine" else (works, fails)
+        with pytest.raises(type(problem)):
+            embed._shared(range(100), *both)
+        assert len(done) < 99  # what is left is not begun
+        assert threading.enumerate() == threads
+
+    def test_where_no_thread_can_be_started_one_does_all(self, monkeypatch):
+        def refuse(self):
+            raise RuntimeError("can't start new thread")
+
+        monkeypatch.setattr(threading.Thread, "start", refuse)
+        assert embed._shared([1, 2], lambda task: task + 1, lambda task: 0) == [2, 3]
 
 
 class TestSentenceEmbedder:
