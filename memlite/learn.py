@@ -285,7 +285,7 @@ def embed_candidates(semantic: Semantic, candidates: Sequence[Candidate]) -> Emb
     """The vectors of the facts' texts and of their entities' names, in one call."""
     texts = list(dict.fromkeys(c.fact.text for c in candidates))
     names = list(dict.fromkeys(e.name for c in candidates for e in c.fact.entities))
-    found = semantic.embed(texts + names) if texts else None
+    found = semantic.embed(texts + names, "fact", {text: digest(text) for text in texts}) if texts else None
     if found is None:
         return Embedded({}, {}, b"")
     return Embedded(dict(zip(texts, found)), dict(zip(map(fold, names), found[len(texts) :])), semantic.probes)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 import apsw
@@ -21,21 +22,29 @@ if TYPE_CHECKING:
 
 AGREEMENT = 0.995  # cosine two runtimes of one model reach on the probe texts; another model stays far below
 _ROUND = 64  # texts embedded between two commits
+_RECENT = 512  # texts whose vectors are held, and as many again of before
 _SCALES: dict[bytes, tuple[float, float, float]] = {}  # of the embedders, by their probes, that this process calibrated
 
-# The rows that want a vector, with the scopes that see them.
+# The rows that want a vector, with the scopes that see them and the hashes that they are found by.
 _WANTING = {
     "fact": """
-        SELECT t.id, t.text, t.scope_id
+        SELECT t.id, t.text, t.scope_id, t.hash
         FROM facts t JOIN scopes s ON s.id = t.scope_id WHERE t.archived_at IS NULL""",
     "message": f"""
-        SELECT t.id, {SPOKEN.format("t")}, t.scope_id
+        SELECT t.id, {SPOKEN.format("t")}, t.scope_id, t.hash
         FROM messages t JOIN scopes s ON s.id = t.scope_id WHERE t.archived_at IS NULL AND {HEARD.format("t")}""",
     "entity": """
-        SELECT t.id, t.name, t.root_id
+        SELECT t.id, t.name, t.root_id, ''
         FROM entities t JOIN scopes s ON s.id = t.root_id WHERE true""",
 }
-_Wanting = tuple[int, str, int]
+_Wanting = tuple[int, str, int, str]
+
+# A row with a vector of this very text, by its hash. Names are not found by theirs; most of them are held.
+_SAME: dict[vectors.Kind, str] = {
+    "fact": "SELECT t.id FROM facts t WHERE t.hash = ? AND t.text = ? AND t.embedded = 1 LIMIT 1",
+    "message": f"""
+        SELECT t.id FROM messages t WHERE t.hash = ? AND {SPOKEN.format("t")} = ? AND t.embedded = 1 LIMIT 1""",
+}
 
 
 class Semantic:
@@ -49,6 +58,7 @@ class Semantic:
         self._automatic = choice is None
         self._off: str | None = None
         self._checked: vectors.Identity | None = None  # the file's embedder, once this one agreed with it
+        self._recent = _Recent(None)
         self._pid, self._lock = os.getpid(), threading.Lock()
         self.embedder = None if database.vectors_off else embed.open_embedder(choice, n_threads=n_threads)
         if database.vectors_off:
@@ -67,16 +77,20 @@ class Semantic:
         """What an answer made without vectors has to say."""
         return f"vectors are off: {self._off}" if self._off else None
 
-    def embed(self, texts: Sequence[str]) -> list[bytes] | None:
+    def embed(
+        self, texts: Sequence[str], kind: vectors.Kind = "fact", hashes: Mapping[str, str] | None = None
+    ) -> list[bytes] | None:
         """A float32 vector of length 1 for each text, or None while vectors are off (see `note`).
 
+        What is said again is not embedded again. hashes: those of texts that become rows of this kind; where the file
+        has a vector of one already it is that, as precise as it is stored.
         Raises EmbedderMismatchError when the file's vectors come from another embedder.
         """
         if self.embedder is None or self._off:
             return None
         try:
             self._check(self.embedder)
-            return self._vectors(self.embedder, texts)
+            return self._known(self.embedder, texts, kind, hashes or {})
         except ModelMissingError as error:
             if not self._automatic:
                 raise
@@ -115,7 +129,7 @@ class Semantic:
         while True:
             with self._database.read() as db:
                 rows = _wanting(db, kind, condition, bindings)
-            found = self.embed([row[1] for row in rows]) if rows else None
+            found = self.embed([row[1] for row in rows], kind, {row[1]: row[3] for row in rows}) if rows else None
             if not found:
                 return made
             with self._database.write() as db:
@@ -183,7 +197,7 @@ class Semantic:
                 rows = _wanting(db, kind, lacking, (vectors.form(db, "building").made_by,), last)
             if not rows:
                 break
-            found = self._vectors(self.embedder, [row[1] for row in rows])
+            found = self._known(self.embedder, [row[1] for row in rows])
             with self._database.write() as db:
                 if vectors.identity(db, "building") != mine:
                     break
@@ -240,12 +254,47 @@ class Semantic:
         from memlite.embed import PROBES
 
         probes = b"".join(self._vectors(embedder, PROBES))
-        return vectors.Identity(embedder.name, embedder.dimension, probes)
+        found = vectors.Identity(embedder.name, embedder.dimension, probes)
+        if self._recent.made_by != found:
+            self._recent = _Recent(found)
+        return found
+
+    def _known(
+        self,
+        embedder: Embedder,
+        texts: Sequence[str],
+        kind: vectors.Kind = "fact",
+        hashes: Mapping[str, str] | None = None,
+    ) -> list[bytes]:
+        """The vectors of texts: those held, those in the file (see `embed`), and of the rest each is made once."""
+        recent = self._recent
+        keys = {text: blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest() for text in texts}
+        known = {text: vector for text, key in keys.items() if (vector := recent.get(key))}
+        if hashes:
+            known |= self._stored(kind, {text: hashes[text] for text in keys if text in hashes and text not in known})
+        new = [text for text in keys if text not in known]
+        if new:
+            known |= zip(new, self._vectors(embedder, new))
+        for text in new:
+            recent.put(keys[text], known[text])
+        return [known[text] for text in texts]
+
+    def _stored(self, kind: vectors.Kind, hashes: Mapping[str, str]) -> dict[str, bytes]:
+        """The vectors that the file has of texts, by their hashes, of the embedder that was checked."""
+        sql = _SAME.get(kind)
+        if sql is None or not hashes:
+            return {}
+        with self._database.read() as db:
+            checked = vectors.identity(db)
+            if checked is None or checked != self._checked:
+                return {}
+            rows = ((text, db.execute(sql, (hash_, text)).get) for text, hash_ in hashes.items())
+            found = {text: vectors.fetch(db, kind, id_) for text, id_ in rows if id_ is not None}
+        return {text: vector for text, vector in found.items() if vector and len(vector) == 4 * checked.dimension}
 
     def _vectors(self, embedder: Embedder, texts: Sequence[str]) -> list[bytes]:
         from memlite.embed import normalise, pack
 
-        given, texts = texts, list(dict.fromkeys(texts))  # what is said again is not embedded again
         try:
             found = [pack(normalise(vector)) for vector in embedder.embed(texts)]
         except MemliteError:
@@ -258,8 +307,27 @@ class Semantic:
                 f"the embedder {embedder.name} returned {len(found)} vectors of {sizes} numbers for {len(texts)} "
                 f"texts, expected one of {embedder.dimension} numbers for each."
             )
-        made = dict(zip(texts, found))
-        return [made[text] for text in given]
+        return found
+
+
+class _Recent:
+    """Vectors by a digest of their text, which may be long: those used last, _RECENT of them or up to twice as many."""
+
+    def __init__(self, made_by: vectors.Identity | None) -> None:
+        self.made_by = made_by
+        self._last: dict[bytes, bytes] = {}
+        self._before: dict[bytes, bytes] = {}
+
+    def get(self, key: bytes) -> bytes | None:
+        found = self._last.get(key) or self._before.get(key)
+        if found:
+            self.put(key, found)
+        return found
+
+    def put(self, key: bytes, vector: bytes) -> None:
+        if key not in self._last and len(self._last) >= _RECENT:
+            self._last, self._before = {}, self._last  # nothing is changed that another thread reads
+        self._last[key] = vector
 
 
 def _wanting(
