@@ -39,11 +39,13 @@ _WANTING = {
 }
 _Wanting = tuple[int, str, int, str]
 
-# A row with a vector of this very text, by its hash. Names are not found by theirs; most of them are held.
-_SAME: dict[vectors.Kind, str] = {
-    "fact": "SELECT t.id FROM facts t WHERE t.hash = ? AND t.text = ? AND t.embedded = 1 LIMIT 1",
-    "message": f"""
-        SELECT t.id FROM messages t WHERE t.hash = ? AND {SPOKEN.format("t")} = ? AND t.embedded = 1 LIMIT 1""",
+# A row with a vector of this very text, among some with its hash: "Thanks!" may be said by any number of people. Names
+# have no hash; most of them are held.
+_SAME = {
+    kind: f"""
+        SELECT id FROM (SELECT t.id, {text} AS text, t.embedded FROM {kind}s t WHERE t.hash = ? LIMIT 20)
+        WHERE text = ? AND embedded = 1 LIMIT 1"""
+    for kind, text in (("fact", "t.text"), ("message", SPOKEN.format("t")))
 }
 
 

@@ -66,8 +66,9 @@ def test_a_text_is_embedded_once_in_a_call_and_in_any_number_of_them(path: Path,
 
 def test_what_the_file_has_a_vector_of_takes_that_one(path: Path, tmp_path: Path, embedder: Counting) -> None:
     with opened(path, embedder) as memory:
-        memory.remember(TEA, user_id="ana")
-        memory.add([{"role": "user", "name": "Ana", "content": "Thanks!"}], user_id="ana", extract="never")
+        for user in ("ana", "dora"):
+            memory.remember(TEA, user_id=user)
+            memory.add([{"role": "user", "name": "Ana", "content": "Thanks!"}], user_id=user, extract="never")
     again = Counting()
     with opened(path, again) as memory:
         memory.remember([TEA, "Ben likes coffee."], user_id="ben")
@@ -77,7 +78,7 @@ def test_what_the_file_has_a_vector_of_takes_that_one(path: Path, tmp_path: Path
     assert "Ben likes coffee." in again.texts
     with opened(tmp_path / "fresh.db", again) as memory:
         memory.remember(TEA, user_id="ben")
-    assert stored(path) == stored(tmp_path / "fresh.db") * 2
+    assert stored(path) == stored(tmp_path / "fresh.db") * 3
 
 
 def test_the_default_embedders_vectors_are_taken_as_they_are(path: Path, models: Path) -> None:
