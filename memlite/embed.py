@@ -232,8 +232,8 @@ class GGUFModel:
         """Free the model, where it has been idle for so long; the next use loads it again."""
         with self._lock:
             if self._model and time.monotonic() - self._used >= idle_seconds:
-                self._model.free()
-                self._model = None
+                model, self._model = self._model, None  # first: Ctrl-C in the midst of freeing leaves nothing in use
+                model.free()
 
     def _loaded(self) -> _LoadedModel:
         if self._model is None:
@@ -493,36 +493,44 @@ def _shared(
     tasks: Sequence[_Task], mine: Callable[[_Task], _Result], other: Callable[[_Task], _Result]
 ) -> list[_Result]:
     """What each task gives, in order. This thread does them by `mine` and a second one by `other`, each the next that
-    is left; the second one has ended before this returns or raises.
+    is left. When this returns or raises, the second one does none any more.
     """
     found: dict[int, _Result] = {}
     left = list(range(len(tasks)))[::-1]
     taking = threading.Lock()
     problems: list[BaseException] = []
+    idle = threading.Event()
+    idle.set()
 
-    def next_left() -> int | None:
-        with taking:
-            return left.pop() if left and not problems else None
-
-    def work(run: Callable[[_Task], _Result]) -> None:
+    def work(run: Callable[[_Task], _Result], idle: threading.Event) -> None:
         try:
-            while (at := next_left()) is not None:
+            while True:
+                with taking:
+                    if problems or not left:
+                        return
+                    at = left.pop()
+                    idle.clear()
                 found[at] = run(tasks[at])
         except BaseException as problem:  # raised below, when the other one has ended
             problems.append(problem)
+        finally:
+            idle.set()
 
-    second = threading.Thread(target=work, args=(other,), name="memlite embed")
+    second = threading.Thread(target=work, args=(other, idle), name="memlite embed")
     try:
         with contextlib.suppress(RuntimeError):  # the process ends, or there are no more threads: this one does all
             second.start()
-        work(mine)
+        work(mine, threading.Event())
     finally:
-        left.clear()
-        while second.is_alive():
+        with taking:
+            left.clear()
+        while not idle.is_set():  # a join that is interrupted takes a thread for ended that is not (Python 3.11)
             try:
-                second.join()
+                idle.wait()
             except KeyboardInterrupt as problem:
                 problems.append(problem)
+    if second.ident is not None:
+        second.join()
     if problems:
         raise problems[0]
     return [found[at] for at in range(len(tasks))]

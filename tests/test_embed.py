@@ -1,6 +1,7 @@
 import hashlib
 import math
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -367,6 +368,20 @@ class TestShared:
             embed._shared(range(100), *both)
         assert len(done) < 99  # what is left is not begun
         assert threading.enumerate() == threads
+
+    def test_ctrl_c_again_and_again_does_not_leave_the_other_one_behind(self):
+        began, done = threading.Event(), []
+
+        def other(task):
+            began.set()
+            for _ in range(3):
+                signal.raise_signal(signal.SIGINT)
+                time.sleep(0.02)
+            done.append(task)
+
+        with pytest.raises(KeyboardInterrupt):
+            embed._shared([1, 2], lambda task: began.wait(30), other)
+        assert done
 
     def test_where_no_thread_can_be_started_one_does_all(self, monkeypatch):
         def refuse(self):
