@@ -225,11 +225,14 @@ def test_an_idle_model_is_freed_and_loaded_again_by_the_next_search(warm_shell: 
         return ".gguf" in Path(f"/proc/{server.pid}/maps").read_text()
 
     until(lambda: not loaded())
-    first = warm_shell.memlite("search", "who must not eat nuts?", "--json")
+    first = warm_shell.memlite("search", "who had better eat no nuts?", "--json")
     assert loaded()
     assert json.loads(first.stdout)[0]["explain"]["semantic"] is not None
     until(lambda: not loaded())
-    assert warm_shell.memlite("search", "who must not eat nuts?", "--json").printed == first.printed
+    assert warm_shell.memlite("search", "who had better eat no nuts?", "--json").printed == first.printed
+    assert not loaded()  # the vector of that query is held
+    warm_shell.memlite("search", "who had better eat no almonds?")
+    assert loaded()
 
 
 # When the command runs by itself.
