@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
@@ -94,6 +94,19 @@ class Codes:
             return numbers, ids
 
         return chosen
+
+    def only(self, ids: Collection[int]) -> Codes:
+        """Those of rows with these ids."""
+        import numpy as np
+
+        found = np.fromiter(ids, np.int64, len(ids))
+        last = max(int(held[1].max()) for held in self.rows)
+        wanted = np.zeros(last + 1, bool)
+        wanted[found[found <= last]] = True
+        places = [np.flatnonzero(wanted[held[1]]) for held in self.rows]
+        rows = tuple(held[:, at] for held, at in zip(self.rows, places))
+        blocks = tuple(block[:, at] for block, at in zip(self.blocks, places))
+        return Codes(self.last, self.floats, rows, blocks)
 
     def _weighed(self, block: _Array, vector: bytes) -> _Array:
         """The sum of the numbers of a vector, as it is stored, at the ones of each code."""

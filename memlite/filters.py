@@ -29,6 +29,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from memlite.errors import InvalidInputError, excerpt
+from memlite.schema import LONGEST_MEMBER
 
 if TYPE_CHECKING:
     from apsw import Connection
@@ -36,9 +37,11 @@ if TYPE_CHECKING:
 LOGICAL = ("AND", "OR", "NOT")
 OPERATORS = ("eq", "ne", "gt", "gte", "lt", "lte", "in", "nin", "contains", "icontains", "exists")
 MAX_DEPTH = 50
+MOST_RANGES = 200  # of values that are looked up
 MOST_BINDINGS = 30_000  # SQLite takes 32,766 in one statement, and the scope needs some
 
 Condition = tuple[str, list[Any]]
+Between = tuple[str, Any, Any]  # a key, and what its value is at the least and at the most; None: anything
 
 _LISTS = (list, tuple, set, frozenset)
 _NUMBER = "IN ('integer', 'real')"
@@ -71,6 +74,53 @@ def compile_filter(filters: Mapping[str, Any] | None, column: str = "metadata") 
             f"the filter compares with {len(bindings)} keys and values, expected {MOST_BINDINGS} at the most"
         )
     return sql, bindings
+
+
+def needed(filters: Mapping[str, Any]) -> list[list[Between]]:
+    """Of a filter that compiles: a row that it admits meets one of each list. What cannot be told so is left out."""
+    found: list[list[Between]] = []
+    for key, wanted in filters.items():
+        if key == "AND":
+            found += [each for part in wanted for each in needed(part)]
+        elif key == "OR":
+            parts = [needed(part) for part in wanted]
+            found += [[between for part in parts for between in part[0]]] if all(parts) else []
+        elif key != "NOT":
+            found += _ranges(key, wanted if isinstance(wanted, Mapping) else {"eq": wanted})
+    return [each for each in found if 0 < len(each) <= MOST_RANGES]
+
+
+def _ranges(key: str, tests: Mapping[str, Any]) -> Iterator[list[Between]]:
+    """Ranges of a key's values, of which each list has one in which the value is."""
+    values = [*([[tests["eq"]]] if "eq" in tests else []), *([tests["in"]] if "in" in tests else [])]
+    yield from ([(key, each, each) for each in listed] for listed in values if None not in listed)
+    least, most = tests.get("gt", tests.get("gte")), tests.get("lt", tests.get("lte"))
+    if least is not None or most is not None:
+        yield [(key, least, most)]
+
+
+def passing(db: Connection, kind: str, filters: Sequence[Sequence[Between]], most: int) -> set[int] | None:
+    """The row ids of facts or messages that may meet all of `needed`; None: they are more than `most`, or not known."""
+    found: set[int] | None = None
+    for ranges in filters:
+        ids = set[int]()
+        for key, least, highest in ranges:
+            if len(ids) <= most:
+                ids.update(_between(db, kind, key, least, highest, most + 1))
+        if len(ids) <= most:
+            found = ids if found is None else found & ids
+    return found
+
+
+def _between(db: Connection, kind: str, key: str, least: object, most: object, limit: int) -> Iterator[int]:
+    """Row ids by a key and the range of its value, of texts that are long by their beginnings."""
+    tests, bindings = ["key = substr(?, 1, :longest)"], list[object]([key])
+    for sign, value in ((">=", least), ("<=", most)):
+        if value is not None:
+            tests.append(f"value {sign} {'substr(?, 1, :longest)' if isinstance(value, str) else '?'}")
+            bindings.append(value)
+    sql = f"SELECT id FROM {kind}_metadata WHERE {' AND '.join(tests)} LIMIT ?"
+    return (id_ for (id_,) in db.execute(sql.replace(":longest", str(LONGEST_MEMBER)), (*bindings, limit)))
 
 
 def check_metadata(metadata: Mapping[str, Any] | None) -> str:

@@ -383,12 +383,48 @@ def _shorter(digest: Any) -> Any:
     return "a" + base64.urlsafe_b64encode(bytes.fromhex(digest[7:])[:18]).decode()
 
 
+# What the metadata of facts and messages says at its top, for filters: texts, numbers and booleans. Of long keys and texts
+# only the beginning, so that more may be found than is asked for.
+LONGEST_MEMBER = 100  # characters
+MEMBERS = f"""
+SELECT substr(member.key, 1, {LONGEST_MEMBER}),
+       CASE member.type WHEN 'text' THEN substr(member.atom, 1, {LONGEST_MEMBER}) ELSE member.atom END, {{row}}.id
+FROM json_each(CASE WHEN json_valid({{row}}.metadata) THEN {{row}}.metadata ELSE '{{{{}}}}' END) AS member
+WHERE member.key IS NOT NULL AND member.atom IS NOT NULL
+"""
+_OF_ROW = {row: MEMBERS.format(row=row) for row in ("t", "old", "new")}
+_METADATA = "".join(
+    f"""
+CREATE TABLE {kind}_metadata(
+  key   TEXT NOT NULL,
+  value ANY NOT NULL,
+  id    INTEGER NOT NULL,                              -- of the {kind}
+  PRIMARY KEY(key, value, id)
+) STRICT, WITHOUT ROWID;
+INSERT OR IGNORE INTO {kind}_metadata {_OF_ROW["t"].replace("FROM", f"FROM {kind}s t CROSS JOIN")};
+CREATE TRIGGER {kind}_metadata_insert AFTER INSERT ON {kind}s WHEN new.metadata <> '{{}}' BEGIN
+  INSERT OR IGNORE INTO {kind}_metadata {_OF_ROW["new"]};
+END;
+CREATE TRIGGER {kind}_metadata_delete BEFORE DELETE ON {kind}s WHEN old.metadata <> '{{}}' BEGIN
+  DELETE FROM {kind}_metadata WHERE (key, value, id) IN ({_OF_ROW["old"]});
+END;
+CREATE TRIGGER {kind}_metadata_before BEFORE UPDATE OF metadata ON {kind}s WHEN old.metadata <> '{{}}' BEGIN
+  DELETE FROM {kind}_metadata WHERE (key, value, id) IN ({_OF_ROW["old"]});
+END;
+CREATE TRIGGER {kind}_metadata_after AFTER UPDATE OF metadata ON {kind}s WHEN new.metadata <> '{{}}' BEGIN
+  INSERT OR IGNORE INTO {kind}_metadata {_OF_ROW["new"]};
+END;
+"""
+    for kind in ("fact", "message")
+)
+
 MIGRATIONS: tuple[str | Callable[[apsw.Connection], None], ...] = (
     _TABLES + _FACT_WORDS + _MESSAGE_WORDS,
     _CALIBRATION,
     _BY_DAY,
     _to_ordinary_tables,
     _to_short_digests,
+    _METADATA,
 )
 VERSION = len(MIGRATIONS)
 

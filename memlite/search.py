@@ -7,12 +7,12 @@ import json
 import operator
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date, tzinfo
 
 import apsw
 
-from memlite import entities, facts, instants, messages, rank, scopes, standing, tokens, vectors
+from memlite import entities, facts, filters, instants, messages, rank, scopes, standing, tokens, vectors
 from memlite.records import Explain, Fact, Hit, Message
 from memlite.schema import HAPPENED_ON, SAID_ON
 from memlite.scopes import Reach
@@ -22,6 +22,7 @@ POOL = 30  # candidates of each lane
 MOST_ROWS = 1000  # rows that hold a term, up to which they are all read
 _MANY = 8  # times MOST_ROWS: texts of a scope from which on the words of a query are not counted out
 _COUNTED_OUT = 100_000  # row ids of an index up to which its rows are counted
+_MOST_PASSING = 50  # the share of the ids of an index, 1 of so many, of which a filter's rows are listed
 _MOST_COMBINED = 8  # common terms of a query that are looked for together in so many texts
 BEST = 20  # messages that nominate what stands beside them
 SPEAKING = 30  # messages that speak for their session, however many are nominated for a higher limit
@@ -75,6 +76,7 @@ class Asked:
     facts may be shown as well. current_first: those that have replaced them before them; else, where the query asks for
     what was, behind them.
     as_of: UTC milliseconds at which what is shown has to hold, instead of now. known_at: at which memlite knew it.
+    needed: what the filter needs (filters.needed); passing: of each kind the only rows that may meet it, if it is known.
     half_life: milliseconds in which the odds of a hit halve; None: its age does not count. zone: of what is shown.
     """
 
@@ -86,6 +88,8 @@ class Asked:
     filter_sql: str
     filter_bindings: Sequence[object]
     now: int
+    needed: Sequence[Sequence[filters.Between]] = ()
+    passing: Mapping[vectors.Kind, set[int]] = field(default_factory=dict)
     periods: Sequence[tuple[date, date]] = ()
     dated: int = 0
     then: int | None = None
@@ -174,6 +178,7 @@ def ranking(db: apsw.Connection, asked: Asked, include: Collection[str], limit: 
     """Every candidate with its score, and the first `limit` hits among them."""
     if not scopes.outside(db, asked.reach):
         asked = replace(asked, reach=replace(asked.reach, terms=""))  # a term that all have only costs time
+    asked = replace(asked, passing=_passing(db, asked))
     named = _named_entities(db, asked)
     pool = max(POOL, 2 * limit)
     nominated = candidates(db, asked, include, pool, named)
@@ -216,6 +221,18 @@ def _lift(db: apsw.Connection, asked: Asked, found: Mapping[int, rank.Signals]) 
     for behind, first in pairs:
         rank.lift(found[first], found[behind], vectors=asked.vector is not None)
     return {behind for behind, _ in pairs}
+
+
+def _passing(db: apsw.Connection, asked: Asked) -> dict[vectors.Kind, set[int]]:
+    """Of each kind the only rows that may meet the filter, where these are few."""
+    found: dict[vectors.Kind, set[int]] = {}
+    for lane in LANES.values() if asked.needed else ():
+        first, last = _ends(db, f"{lane.kind}_words")
+        most = MOST_ROWS + (last - first) // _MOST_PASSING
+        ids = filters.passing(db, lane.kind, asked.needed, most)
+        if ids is not None:
+            found[lane.kind] = ids
+    return found
 
 
 def candidates(
@@ -594,11 +611,13 @@ def _combined(
     others = [asked.query.terms[at] for at in common]
     rare = [asked.query.terms[at] for at in telling if at not in terms.common]
     wanted = sum(1 << at for at in telling)
-    held = {id_: bits & wanted for id_, bits in terms.rows.items() if bits & wanted}
+    among = asked.passing.get(lane.kind, terms.rows)
+    held = {id_: bits & wanted for id_, bits in terms.rows.items() if bits & wanted and id_ in among}
     for at, term in zip(common, others) if rare else ():
         sql = f"SELECT rowid FROM {lane.kind}_words WHERE {lane.kind}_words MATCH ?"
         for (id_,) in db.execute(sql, (match_expression(rare, scope, also=(term,)),)):
-            held[id_] |= 1 << at
+            if id_ in held:
+                held[id_] |= 1 << at
     alike: dict[int, list[int]] = {}
     for id_, bits in held.items():
         alike.setdefault(bits, []).append(id_)
@@ -625,14 +644,16 @@ def _matching(
     db: apsw.Connection, asked: Asked, lane: Lane, expression: str, pool: int, *, best_first: bool
 ) -> list[int]:
     """The visible rows that match, by BM25 or the newest first."""
-    words, alias = f"{lane.kind}_words", lane.alias
+    words, alias, among = f"{lane.kind}_words", lane.alias, asked.passing.get(lane.kind)
+    # The plus keeps FTS5 from looking up one row after the other, each of which would cost as much as a term has rows.
+    listed = "" if among is None else f"AND +{words}.rowid IN (SELECT value FROM json_each(?))"
     rows = db.execute(
         f"""
         SELECT {words}.rowid FROM {words} CROSS JOIN {lane.table} {alias} ON {alias}.id = {words}.rowid
-        WHERE {words} MATCH ? AND {asked.condition(lane)} AND {asked.filter_sql}
+        WHERE {words} MATCH ? {listed} AND {asked.condition(lane)} AND {asked.filter_sql}
         ORDER BY {f"{words}.rank" if best_first else f"{words}.rowid DESC"} LIMIT ?
         """,
-        (expression, *asked.filter_bindings, pool),
+        (expression, *(() if among is None else (json.dumps(list(among)),)), *asked.filter_bindings, pool),
     )
     return [id_ for (id_,) in rows]
 
@@ -671,7 +692,9 @@ def by_vector(db: apsw.Connection, asked: Asked, lane: Lane, pool: int) -> dict[
     """The nearest visible rows, nearest first, with their similarity."""
     if asked.vector is None:
         return {}
-    visible = vectors.Shown(lambda ids: shown(db, asked, lane, ids), lambda: _all_shown(db, asked, lane))
+    visible = vectors.Shown(
+        lambda ids: shown(db, asked, lane, ids), lambda: _all_shown(db, asked, lane), asked.passing.get(lane.kind)
+    )
     return dict(vectors.nearest(db, lane.kind, asked.vector, asked.reach, pool, visible))
 
 
