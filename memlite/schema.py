@@ -383,17 +383,18 @@ def _shorter(digest: Any) -> Any:
     return "a" + base64.urlsafe_b64encode(bytes.fromhex(digest[7:])[:18]).decode()
 
 
-# What the metadata of facts and messages says at its top, for filters: texts, numbers and booleans. Of long keys and texts
-# only the beginning, so that more may be found than is asked for.
+# What the metadata of facts and messages says at its top, for filters: texts, numbers and booleans. Of long keys and
+# texts only the beginning, so that more may be found than is asked for.
 LONGEST_MEMBER = 100  # characters
-MEMBERS = f"""
+_MEMBERS = f"""
 SELECT substr(member.key, 1, {LONGEST_MEMBER}),
        CASE member.type WHEN 'text' THEN substr(member.atom, 1, {LONGEST_MEMBER}) ELSE member.atom END, {{row}}.id
-FROM json_each(CASE WHEN json_valid({{row}}.metadata) THEN {{row}}.metadata ELSE '{{{{}}}}' END) AS member
+FROM {{before}} json_each(CASE WHEN json_valid({{row}}.metadata) THEN {{row}}.metadata ELSE '{{{{}}}}' END) AS member
 WHERE member.key IS NOT NULL AND member.atom IS NOT NULL
 """
-_OF_ROW = {row: MEMBERS.format(row=row) for row in ("t", "old", "new")}
-_METADATA = "".join(
+MEMBERS_OF = {kind: _MEMBERS.format(row="t", before=f"{kind}s t CROSS JOIN") for kind in ("fact", "message")}
+_NEW, _OLD = (_MEMBERS.format(row=row, before="") for row in ("new", "old"))
+METADATA = "".join(
     f"""
 CREATE TABLE {kind}_metadata(
   key   TEXT NOT NULL,
@@ -401,21 +402,21 @@ CREATE TABLE {kind}_metadata(
   id    INTEGER NOT NULL,                              -- of the {kind}
   PRIMARY KEY(key, value, id)
 ) STRICT, WITHOUT ROWID;
-INSERT OR IGNORE INTO {kind}_metadata {_OF_ROW["t"].replace("FROM", f"FROM {kind}s t CROSS JOIN")};
+INSERT OR IGNORE INTO {kind}_metadata {MEMBERS_OF[kind]};
 CREATE TRIGGER {kind}_metadata_insert AFTER INSERT ON {kind}s WHEN new.metadata <> '{{}}' BEGIN
-  INSERT OR IGNORE INTO {kind}_metadata {_OF_ROW["new"]};
+  INSERT OR IGNORE INTO {kind}_metadata {_NEW};
 END;
 CREATE TRIGGER {kind}_metadata_delete BEFORE DELETE ON {kind}s WHEN old.metadata <> '{{}}' BEGIN
-  DELETE FROM {kind}_metadata WHERE (key, value, id) IN ({_OF_ROW["old"]});
+  DELETE FROM {kind}_metadata WHERE (key, value, id) IN ({_OLD});
 END;
 CREATE TRIGGER {kind}_metadata_before BEFORE UPDATE OF metadata ON {kind}s WHEN old.metadata <> '{{}}' BEGIN
-  DELETE FROM {kind}_metadata WHERE (key, value, id) IN ({_OF_ROW["old"]});
+  DELETE FROM {kind}_metadata WHERE (key, value, id) IN ({_OLD});
 END;
 CREATE TRIGGER {kind}_metadata_after AFTER UPDATE OF metadata ON {kind}s WHEN new.metadata <> '{{}}' BEGIN
-  INSERT OR IGNORE INTO {kind}_metadata {_OF_ROW["new"]};
+  INSERT OR IGNORE INTO {kind}_metadata {_NEW};
 END;
 """
-    for kind in ("fact", "message")
+    for kind in MEMBERS_OF
 )
 
 MIGRATIONS: tuple[str | Callable[[apsw.Connection], None], ...] = (
@@ -424,7 +425,7 @@ MIGRATIONS: tuple[str | Callable[[apsw.Connection], None], ...] = (
     _BY_DAY,
     _to_ordinary_tables,
     _to_short_digests,
-    _METADATA,
+    METADATA,
 )
 VERSION = len(MIGRATIONS)
 

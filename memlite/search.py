@@ -76,8 +76,9 @@ class Asked:
     facts may be shown as well. current_first: those that have replaced them before them; else, where the query asks for
     what was, behind them.
     as_of: UTC milliseconds at which what is shown has to hold, instead of now. known_at: at which memlite knew it.
-    needed: what the filter needs (filters.needed); passing: of each kind the only rows that may meet it, if it is known.
-    half_life: milliseconds in which the odds of a hit halve; None: its age does not count. zone: of what is shown.
+    needed: what the filter needs (filters.needed); passing: of each kind the only rows that may meet it, if it is
+    known. half_life: milliseconds in which the odds of a hit halve; None: its age does not count. zone: of what is
+    shown.
     """
 
     query: Query

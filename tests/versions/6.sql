@@ -36,19 +36,19 @@ CREATE TABLE batches(
   made_by      TEXT NOT NULL DEFAULT '',               -- model and prompt version that extracted it last
   CHECK((worker IS NULL) = (lease_until IS NULL))
 ) STRICT;
-INSERT INTO batches VALUES(1,'745479d780bc43728e359d0eecf5304a',2,'','','{}',NULL,1796125490564,'done',1,'',NULL,NULL,NULL,'echo 1');
-INSERT INTO batches VALUES(2,'ee9b5c1cc4b246fba3875f70c18c0405',3,'','','{}',NULL,1796125490612,'done',1,'',NULL,NULL,NULL,'echo 1');
-INSERT INTO batches VALUES(3,'6512ca7f875244a5a05fc4b83dc10e38',1,'','','{}',NULL,1796125490616,'stored',0,'',NULL,NULL,NULL,'');
-INSERT INTO batches VALUES(4,'d853c8f6761a4d95a81a72e958074ed4',1,'','','{}',NULL,1796125490619,'done',0,'',NULL,NULL,NULL,'');
-INSERT INTO batches VALUES(5,'a75b2e8b10214750b834fd75e764dca1',1,'','','{}',NULL,1796125490621,'done',0,'',NULL,NULL,NULL,'');
-INSERT INTO batches VALUES(6,'fba47242e2834a53a4b5f5a02be6f92b',4,'','','{}',NULL,1796125490623,'done',0,'',NULL,NULL,NULL,'');
-INSERT INTO batches VALUES(7,'2ef39e2af48f4bdeac5f84534cf1b5fa',1,'','','{}',NULL,1796125490629,'done',0,'',NULL,NULL,NULL,'');
-INSERT INTO batches VALUES(8,'1fcfa4049d874dc6bea8203952f665fa',1,'','','{}',NULL,1796125490671,'done',0,'',NULL,NULL,NULL,'');
-INSERT INTO batches VALUES(9,'db2a2cd361df4bfdb160e9a1762cfad0',1,'','','{}',NULL,1796125490674,'done',0,'',NULL,NULL,NULL,'');
-INSERT INTO batches VALUES(10,'2e5d2400ab8340aca04b4c179be9e53d',1,'','','{}',NULL,1796125490678,'done',1,'',NULL,NULL,NULL,'echo 1');
-INSERT INTO batches VALUES(11,'9de3e9c2fbde4e9f95d9cdd83a8650d2',1,'undo','','{"state": "done"}',NULL,1796125490694,'done',0,'',NULL,NULL,10,'');
-INSERT INTO batches VALUES(12,'d4c276588be44c3591bfc50f0ad18037',1,'','','{}',NULL,1796125490698,'queued',0,'',NULL,NULL,NULL,'');
-INSERT INTO batches VALUES(13,'1c3d387b336742eca4baaf34778cc64a',1,'','','{}',NULL,1796125490700,'done',0,'',NULL,NULL,NULL,'');
+INSERT INTO batches VALUES(1,'ef4e15de6a00441ab3b4a843f4c53929',2,'','','{}',NULL,1796125791903,'done',1,'',NULL,NULL,NULL,'echo 1');
+INSERT INTO batches VALUES(2,'ffb2aef3e2cc456b961dcdc22dd3a778',3,'','','{}',NULL,1796125791954,'done',1,'',NULL,NULL,NULL,'echo 1');
+INSERT INTO batches VALUES(3,'3ae5beee23ae4267ad07b84681bfb377',1,'','','{}',NULL,1796125791959,'stored',0,'',NULL,NULL,NULL,'');
+INSERT INTO batches VALUES(4,'bc18f896a23d4da6873d3aeae00fa6d6',1,'','','{}',NULL,1796125791961,'done',0,'',NULL,NULL,NULL,'');
+INSERT INTO batches VALUES(5,'130aa218122f477bbbf9be013e89ff48',1,'','','{}',NULL,1796125791962,'done',0,'',NULL,NULL,NULL,'');
+INSERT INTO batches VALUES(6,'5e0d65764bfc416da735d7072c332b5f',4,'','','{}',NULL,1796125791965,'done',0,'',NULL,NULL,NULL,'');
+INSERT INTO batches VALUES(7,'6a1b41a603194730aa1456e8e453d293',1,'','','{}',NULL,1796125791969,'done',0,'',NULL,NULL,NULL,'');
+INSERT INTO batches VALUES(8,'918dd41cee354f3d9d6593a7b748c7d4',1,'','','{}',NULL,1796125792007,'done',0,'',NULL,NULL,NULL,'');
+INSERT INTO batches VALUES(9,'3123c1bb90754327b5371384e3846692',1,'','','{}',NULL,1796125792010,'done',0,'',NULL,NULL,NULL,'');
+INSERT INTO batches VALUES(10,'1e10ebce413240c8b1ec570f2730e0b7',1,'','','{}',NULL,1796125792012,'done',1,'',NULL,NULL,NULL,'echo 1');
+INSERT INTO batches VALUES(11,'bed8c5ab47554c6a965524167fdaf5fc',1,'undo','','{"state": "done"}',NULL,1796125792026,'done',0,'',NULL,NULL,10,'');
+INSERT INTO batches VALUES(12,'b24a37467410457fbbe4cd26c6cd2243',1,'','','{}',NULL,1796125792029,'queued',0,'',NULL,NULL,NULL,'');
+INSERT INTO batches VALUES(13,'b642ee64fb0445609feb688f772bf27e',1,'','','{}',NULL,1796125792030,'done',0,'',NULL,NULL,NULL,'');
 CREATE INDEX batches_claimed ON batches(scope_id) WHERE worker IS NOT NULL;
 CREATE INDEX batches_queued ON batches(id) WHERE state = 'queued';
 CREATE INDEX batches_undoing ON batches(undoes) WHERE undoes IS NOT NULL;
@@ -71,10 +71,10 @@ CREATE TABLE entities(
   embedded INTEGER NOT NULL DEFAULT 0 CHECK(embedded IN (0, 1)),
   UNIQUE(root_id, folded, type)
 ) STRICT;
-INSERT INTO entities VALUES(1,'32c49de51c3e4eff9608829aec3778f5',1,'Ana','ana','person',1);
-INSERT INTO entities VALUES(2,'be5f4268675145378721a977e64226cb',3,'Ana','ana','person',1);
-INSERT INTO entities VALUES(3,'bc6b4995dcdd4ac789bce7cf6a8c7d1d',4,'Bo','bo','person',1);
-INSERT INTO entities VALUES(4,'4ad137497fdf40c8baa2b2b8813cee36',1,'Bo','bo','unknown',1);
+INSERT INTO entities VALUES(1,'3733251d156c45abbcf1fbb2fc78630f',1,'Ana','ana','person',1);
+INSERT INTO entities VALUES(2,'1822517aa09a4fbca5fb8e57f024b098',3,'Ana','ana','person',1);
+INSERT INTO entities VALUES(3,'665e6c72b10644bdbfd155c9e9882b4e',4,'Bo','bo','person',1);
+INSERT INTO entities VALUES(4,'b0c10b93dc7a4624bd5b655257ce04ed',1,'Bo','bo','unknown',1);
 CREATE INDEX entities_unembedded ON entities(id) WHERE embedded = 0;
 DROP TABLE IF EXISTS entity_vectors;
 CREATE TABLE entity_vectors(
@@ -104,21 +104,21 @@ CREATE TABLE events(
   after    TEXT CHECK(after IS NULL OR json_valid(after)),
   at       INTEGER NOT NULL
 ) STRICT;
-INSERT INTO events VALUES(1,'9b84a8d1ecdf4592a724fa047f93faee','ADD',2,1,'echo','',NULL,NULL,1796125490609);
-INSERT INTO events VALUES(2,'4fd4c7c7007d4fbaa21e9aebc1c4b19f','ADD',3,2,'echo','',NULL,NULL,1796125490615);
-INSERT INTO events VALUES(3,'e1430a781f864b24bee2a5c414730226','ADD',1,4,'caller','',NULL,NULL,1796125490620);
-INSERT INTO events VALUES(4,'7cd6583af5d04196b6506ad8bd15399f','ADD',1,5,'caller','',NULL,NULL,1796125490621);
-INSERT INTO events VALUES(5,'e1430a781f864b24bee2a5c414730226','SUPERSEDE',1,5,'caller','','{"archived_at": null, "expires_at": null, "live": true, "valid_to": null}','{"replaced_by": "7cd6583af5d04196b6506ad8bd15399f", "valid_to": 1796125490621}',1796125490621);
-INSERT INTO events VALUES(6,'5e805abe73754c749a9a9f0fc40d2bf8','ADD',4,6,'caller','',NULL,NULL,1796125490623);
-INSERT INTO events VALUES(7,'5e805abe73754c749a9a9f0fc40d2bf8','UPDATE',4,NULL,'caller','','{"expires_at": null, "kind": "", "metadata": {"n": 1}, "text": "Bo has a bike."}','{"expires_at": null, "kind": "thing", "metadata": {"n": 1}, "text": "Bo has a red bike."}',1796125490625);
-INSERT INTO events VALUES(8,'c37125e7370f466ba77d6e9c07482574','ADD',1,7,'caller','',NULL,NULL,1796125490629);
-INSERT INTO events VALUES(9,'052ccb9b32ee48f4a2fe21cf97d80442','ADD',1,8,'caller','',NULL,NULL,1796125490671);
-INSERT INTO events VALUES(10,'de815fffe9604d9b841c753533ce4fce','ADD',1,9,'caller','',NULL,NULL,1796125490674);
-INSERT INTO events VALUES(11,'de815fffe9604d9b841c753533ce4fce','ARCHIVE',1,NULL,'caller','','{"archived_at": null, "expires_at": null, "live": true, "valid_to": null}','{"archived_at": 1796125490676, "expires_at": null, "live": false, "valid_to": null}',1796125490676);
-INSERT INTO events VALUES(12,'ec291dcfb8d34adebad030199441939c','ADD',1,10,'echo','',NULL,NULL,1796125490692);
-INSERT INTO events VALUES(13,'ec291dcfb8d34adebad030199441939c','ARCHIVE',1,11,'caller','undo of 2e5d2400ab8340aca04b4c179be9e53d','{"archived_at": null, "expires_at": null, "live": true, "valid_to": null}','{"archived_at": 1796125490694, "expires_at": null, "live": false, "valid_to": null}',1796125490694);
-INSERT INTO events VALUES(14,'bb593b8877d347df8902ca0d644ad3c3','ADD',1,13,'caller','',NULL,NULL,1796125490700);
-INSERT INTO events VALUES(15,'bb593b8877d347df8902ca0d644ad3c3','DELETE',1,NULL,'caller','',NULL,NULL,1796125490702);
+INSERT INTO events VALUES(1,'3c0ebf137798469ca966c9e6d68c093b','ADD',2,1,'echo','',NULL,NULL,1796125791952);
+INSERT INTO events VALUES(2,'4e7de40eb53a488ea413963d33485f6c','ADD',3,2,'echo','',NULL,NULL,1796125791958);
+INSERT INTO events VALUES(3,'db1802c1273441feabe34e1292ffde7a','ADD',1,4,'caller','',NULL,NULL,1796125791961);
+INSERT INTO events VALUES(4,'d51b477b69384ea4b2953c39bccf31d2','ADD',1,5,'caller','',NULL,NULL,1796125791962);
+INSERT INTO events VALUES(5,'db1802c1273441feabe34e1292ffde7a','SUPERSEDE',1,5,'caller','','{"archived_at": null, "expires_at": null, "live": true, "valid_to": null}','{"replaced_by": "d51b477b69384ea4b2953c39bccf31d2", "valid_to": 1796125791962}',1796125791962);
+INSERT INTO events VALUES(6,'9f97d9c364ec4ee69e6fcd5654e17f0a','ADD',4,6,'caller','',NULL,NULL,1796125791965);
+INSERT INTO events VALUES(7,'9f97d9c364ec4ee69e6fcd5654e17f0a','UPDATE',4,NULL,'caller','','{"expires_at": null, "kind": "", "metadata": {"n": 1}, "text": "Bo has a bike."}','{"expires_at": null, "kind": "thing", "metadata": {"n": 1}, "text": "Bo has a red bike."}',1796125791967);
+INSERT INTO events VALUES(8,'f5c11d97edb842ba8a0e2162d93239bc','ADD',1,7,'caller','',NULL,NULL,1796125791969);
+INSERT INTO events VALUES(9,'75c90959e68e4216a231c9bcd126cbb6','ADD',1,8,'caller','',NULL,NULL,1796125792007);
+INSERT INTO events VALUES(10,'9e1870577ef24e46860331ec2794233b','ADD',1,9,'caller','',NULL,NULL,1796125792010);
+INSERT INTO events VALUES(11,'9e1870577ef24e46860331ec2794233b','ARCHIVE',1,NULL,'caller','','{"archived_at": null, "expires_at": null, "live": true, "valid_to": null}','{"archived_at": 1796125792011, "expires_at": null, "live": false, "valid_to": null}',1796125792011);
+INSERT INTO events VALUES(12,'d2419fbd994241c4bafb0a64cb9832e4','ADD',1,10,'echo','',NULL,NULL,1796125792024);
+INSERT INTO events VALUES(13,'d2419fbd994241c4bafb0a64cb9832e4','ARCHIVE',1,11,'caller','undo of 1e10ebce413240c8b1ec570f2730e0b7','{"archived_at": null, "expires_at": null, "live": true, "valid_to": null}','{"archived_at": 1796125792026, "expires_at": null, "live": false, "valid_to": null}',1796125792026);
+INSERT INTO events VALUES(14,'62c494cf4e85401e95602a5eb50698d7','ADD',1,13,'caller','',NULL,NULL,1796125792030);
+INSERT INTO events VALUES(15,'62c494cf4e85401e95602a5eb50698d7','DELETE',1,NULL,'caller','',NULL,NULL,1796125792033);
 CREATE INDEX events_by_batch ON events(batch_id);
 CREATE INDEX events_by_fact ON events(fact_uid);
 CREATE INDEX events_by_scope ON events(scope_id, id);
@@ -243,21 +243,21 @@ CREATE TABLE facts(
   CHECK(live = 0 OR (valid_to IS NULL AND recorded_to IS NULL AND archived_at IS NULL)),
   CHECK(ttl IS NULL OR expires_at IS NOT NULL)
 ) STRICT;
-INSERT INTO facts VALUES(1,'9b84a8d1ecdf4592a724fa047f93faee',2,1,'Ana rows on the Douro.','aDh0wiIQjMkGrrw7YALx7IHTE','',1,'User','','{}',NULL,'echo','1',1796125490609,1796125490564,0,NULL,NULL,NULL,1796125490564,1796125490564,NULL,NULL,1796125490564,NULL,NULL,NULL,0,1);
-INSERT INTO facts VALUES(2,'4fd4c7c7007d4fbaa21e9aebc1c4b19f',3,2,'Ana plays the cello.','aNj_GdtXYTz_sop3PDOClqgm_','',1,'User','','{}',NULL,'echo','1',1796125490615,1796125490611,0,NULL,NULL,NULL,1796125490611,1796125490611,NULL,NULL,1796125490611,NULL,NULL,NULL,0,1);
-INSERT INTO facts VALUES(3,'e1430a781f864b24bee2a5c414730226',1,4,'Ana drinks oat milk.','aRZfs4T_e8JhoiJXwCooud539','',0,'','','{}',NULL,'','',1796125490620,1796125490619,0,NULL,NULL,NULL,1796125490619,1796125490619,1796125490621,NULL,1796125490619,NULL,NULL,NULL,0,1);
-INSERT INTO facts VALUES(4,'7cd6583af5d04196b6506ad8bd15399f',1,5,'Ana drinks almond milk.','avsMWKo1VLcQ3tDwdUmIdIsYu','',1,'','','{}',NULL,'','',1796125490621,1796125490621,0,NULL,NULL,NULL,1796125490621,1796125490621,NULL,NULL,1796125490621,NULL,NULL,NULL,0,1);
-INSERT INTO facts VALUES(5,'5e805abe73754c749a9a9f0fc40d2bf8',4,6,'Bo has a red bike.','aaS5U43tuBETN2MgJR6P26aY5','',1,'','thing','{"n":1}',NULL,'','',1796125490625,1796125490623,0,NULL,NULL,NULL,1796125490623,1796125490623,NULL,NULL,1796125490625,NULL,NULL,NULL,0,1);
-INSERT INTO facts VALUES(6,'a1ae10099d8b481ba70ac612707f33f4',4,6,'Bo has a bike.','aFnr24HytyfQl9w4xiMxxlnee','',0,'','','{"n":1}',NULL,'','',1796125490623,1796125490623,0,NULL,NULL,NULL,1796125490623,1796125490623,NULL,1796125490625,1796125490623,NULL,NULL,NULL,0,1);
-INSERT INTO facts VALUES(7,'c37125e7370f466ba77d6e9c07482574',1,7,'Ana has a cold.','aAS8Zyr2E0wrg_Gus6hVSzzQM','',1,'','','{}',NULL,'','',1796125490629,1796125490628,0,NULL,NULL,NULL,1796125490628,1796125490628,NULL,NULL,1796125490628,978307200000,NULL,NULL,0,1);
-INSERT INTO facts VALUES(8,'052ccb9b32ee48f4a2fe21cf97d80442',1,8,'Ana is happy.','aROIayVZ5PTthSAh3z5IiSY2V','',1,'','mood','{}',NULL,'','',1796125490671,1796125490630,0,'2024-06-01','2024-08-31','season',1796125490630,1796125490630,NULL,NULL,1796125490630,4949725490630,3153600000000,NULL,0,1);
-INSERT INTO facts VALUES(9,'de815fffe9604d9b841c753533ce4fce',1,9,'Ana owes Bo ten euros.','avVuuE4LzIzfU42L1_bicqqyL','',0,'','','{}',NULL,'','',1796125490674,1796125490673,0,NULL,NULL,NULL,1796125490673,1796125490673,NULL,NULL,1796125490673,NULL,NULL,1796125490676,0,0);
-INSERT INTO facts VALUES(10,'ec291dcfb8d34adebad030199441939c',1,10,'Ana moved to Rome.','aC5lazahSVNuhxWsGYiWSb_hu','',0,'User','','{}',NULL,'echo','1',1796125490692,1796125490678,0,NULL,NULL,NULL,1796125490678,1796125490678,NULL,NULL,1796125490678,NULL,NULL,1796125490694,0,0);
+INSERT INTO facts VALUES(1,'3c0ebf137798469ca966c9e6d68c093b',2,1,'Ana rows on the Douro.','aDh0wiIQjMkGrrw7YALx7IHTE','',1,'User','','{}',NULL,'echo','1',1796125791952,1796125791903,0,NULL,NULL,NULL,1796125791903,1796125791903,NULL,NULL,1796125791903,NULL,NULL,NULL,0,1);
+INSERT INTO facts VALUES(2,'4e7de40eb53a488ea413963d33485f6c',3,2,'Ana plays the cello.','aNj_GdtXYTz_sop3PDOClqgm_','',1,'User','','{}',NULL,'echo','1',1796125791958,1796125791954,0,NULL,NULL,NULL,1796125791954,1796125791954,NULL,NULL,1796125791954,NULL,NULL,NULL,0,1);
+INSERT INTO facts VALUES(3,'db1802c1273441feabe34e1292ffde7a',1,4,'Ana drinks oat milk.','aRZfs4T_e8JhoiJXwCooud539','',0,'','','{}',NULL,'','',1796125791961,1796125791960,0,NULL,NULL,NULL,1796125791960,1796125791960,1796125791962,NULL,1796125791960,NULL,NULL,NULL,0,1);
+INSERT INTO facts VALUES(4,'d51b477b69384ea4b2953c39bccf31d2',1,5,'Ana drinks almond milk.','avsMWKo1VLcQ3tDwdUmIdIsYu','',1,'','','{}',NULL,'','',1796125791962,1796125791962,0,NULL,NULL,NULL,1796125791962,1796125791962,NULL,NULL,1796125791962,NULL,NULL,NULL,0,1);
+INSERT INTO facts VALUES(5,'9f97d9c364ec4ee69e6fcd5654e17f0a',4,6,'Bo has a red bike.','aaS5U43tuBETN2MgJR6P26aY5','',1,'','thing','{"n":1}',NULL,'','',1796125791967,1796125791964,0,NULL,NULL,NULL,1796125791964,1796125791964,NULL,NULL,1796125791967,NULL,NULL,NULL,0,1);
+INSERT INTO facts VALUES(6,'464ff59459214070955ee7691e09c9c8',4,6,'Bo has a bike.','aFnr24HytyfQl9w4xiMxxlnee','',0,'','','{"n":1}',NULL,'','',1796125791965,1796125791964,0,NULL,NULL,NULL,1796125791964,1796125791964,NULL,1796125791967,1796125791964,NULL,NULL,NULL,0,1);
+INSERT INTO facts VALUES(7,'f5c11d97edb842ba8a0e2162d93239bc',1,7,'Ana has a cold.','aAS8Zyr2E0wrg_Gus6hVSzzQM','',1,'','','{}',NULL,'','',1796125791969,1796125791969,0,NULL,NULL,NULL,1796125791969,1796125791969,NULL,NULL,1796125791969,978307200000,NULL,NULL,0,1);
+INSERT INTO facts VALUES(8,'75c90959e68e4216a231c9bcd126cbb6',1,8,'Ana is happy.','aROIayVZ5PTthSAh3z5IiSY2V','',1,'','mood','{}',NULL,'','',1796125792007,1796125791971,0,'2024-06-01','2024-08-31','season',1796125791971,1796125791971,NULL,NULL,1796125791971,4949725791971,3153600000000,NULL,0,1);
+INSERT INTO facts VALUES(9,'9e1870577ef24e46860331ec2794233b',1,9,'Ana owes Bo ten euros.','avVuuE4LzIzfU42L1_bicqqyL','',0,'','','{}',NULL,'','',1796125792010,1796125792009,0,NULL,NULL,NULL,1796125792009,1796125792009,NULL,NULL,1796125792009,NULL,NULL,1796125792011,0,0);
+INSERT INTO facts VALUES(10,'d2419fbd994241c4bafb0a64cb9832e4',1,10,'Ana moved to Rome.','aC5lazahSVNuhxWsGYiWSb_hu','',0,'User','','{}',NULL,'echo','1',1796125792024,1796125792012,0,NULL,NULL,NULL,1796125792012,1796125792012,NULL,NULL,1796125792012,NULL,NULL,1796125792026,0,0);
 CREATE TRIGGER fact_metadata_after AFTER UPDATE OF metadata ON facts WHEN new.metadata <> '{}' BEGIN
   INSERT OR IGNORE INTO fact_metadata 
 SELECT substr(member.key, 1, 100),
        CASE member.type WHEN 'text' THEN substr(member.atom, 1, 100) ELSE member.atom END, new.id
-FROM json_each(CASE WHEN json_valid(new.metadata) THEN new.metadata ELSE '{}' END) AS member
+FROM  json_each(CASE WHEN json_valid(new.metadata) THEN new.metadata ELSE '{}' END) AS member
 WHERE member.key IS NOT NULL AND member.atom IS NOT NULL
 ;
 END;
@@ -265,7 +265,7 @@ CREATE TRIGGER fact_metadata_before BEFORE UPDATE OF metadata ON facts WHEN old.
   DELETE FROM fact_metadata WHERE (key, value, id) IN (
 SELECT substr(member.key, 1, 100),
        CASE member.type WHEN 'text' THEN substr(member.atom, 1, 100) ELSE member.atom END, old.id
-FROM json_each(CASE WHEN json_valid(old.metadata) THEN old.metadata ELSE '{}' END) AS member
+FROM  json_each(CASE WHEN json_valid(old.metadata) THEN old.metadata ELSE '{}' END) AS member
 WHERE member.key IS NOT NULL AND member.atom IS NOT NULL
 );
 END;
@@ -273,7 +273,7 @@ CREATE TRIGGER fact_metadata_delete BEFORE DELETE ON facts WHEN old.metadata <> 
   DELETE FROM fact_metadata WHERE (key, value, id) IN (
 SELECT substr(member.key, 1, 100),
        CASE member.type WHEN 'text' THEN substr(member.atom, 1, 100) ELSE member.atom END, old.id
-FROM json_each(CASE WHEN json_valid(old.metadata) THEN old.metadata ELSE '{}' END) AS member
+FROM  json_each(CASE WHEN json_valid(old.metadata) THEN old.metadata ELSE '{}' END) AS member
 WHERE member.key IS NOT NULL AND member.atom IS NOT NULL
 );
 END;
@@ -281,7 +281,7 @@ CREATE TRIGGER fact_metadata_insert AFTER INSERT ON facts WHEN new.metadata <> '
   INSERT OR IGNORE INTO fact_metadata 
 SELECT substr(member.key, 1, 100),
        CASE member.type WHEN 'text' THEN substr(member.atom, 1, 100) ELSE member.atom END, new.id
-FROM json_each(CASE WHEN json_valid(new.metadata) THEN new.metadata ELSE '{}' END) AS member
+FROM  json_each(CASE WHEN json_valid(new.metadata) THEN new.metadata ELSE '{}' END) AS member
 WHERE member.key IS NOT NULL AND member.atom IS NOT NULL
 ;
 END;
@@ -420,16 +420,16 @@ CREATE TABLE messages(
   spent           INTEGER NOT NULL DEFAULT 0 CHECK(spent IN (0, 1)),  -- a fact learnt from it was deleted
   embedded        INTEGER NOT NULL DEFAULT 0 CHECK(embedded IN (0, 1))
 ) STRICT;
-INSERT INTO messages VALUES(1,'cfec30078d964c62a9ec2bdbdac7dfce',2,1,NULL,'user','','Ana rows on the Douro.',NULL,'aDh0wiIQjMkGrrw7YALx7IHTE','','{}',1796125490564,0,1796125490564,NULL,0,1);
-INSERT INTO messages VALUES(2,'23b998a347d74529b86c42a8e7bf923e',3,2,'m1','user','','Ana plays the cello.',NULL,'aNj_GdtXYTz_sop3PDOClqgm_','','{}',1796125490611,0,1796125490612,NULL,0,1);
-INSERT INTO messages VALUES(3,'e6a9fde76ded4c77967231fa4dbf9dfb',1,3,NULL,'user','','安娜住在里斯本。',NULL,'aYidPQFyKJKMeoIVxL8WsxnDC','安娜 娜住 住在 在里 里斯 斯本 本 。','{}',1796125490616,0,1796125490616,NULL,0,1);
-INSERT INTO messages VALUES(4,'70042841ef41411ba6a9c1ea4145d496',1,10,NULL,'user','','Ana moved to Rome.',NULL,'aC5lazahSVNuhxWsGYiWSb_hu','','{}',1796125490678,0,1796125490678,1796125490694,0,0);
-INSERT INTO messages VALUES(5,'4cf1ad3f681e4859b5de07770d26b0a6',1,12,NULL,'user','','Ana has a dog called Miso.',NULL,'az1JS_bjVeGdnIJ2eEmaJiedH','','{}',1796125490698,0,1796125490698,NULL,0,0);
+INSERT INTO messages VALUES(1,'c5adb945093a46de81a050252fad5d8e',2,1,NULL,'user','','Ana rows on the Douro.',NULL,'aDh0wiIQjMkGrrw7YALx7IHTE','','{}',1796125791903,0,1796125791903,NULL,0,1);
+INSERT INTO messages VALUES(2,'e17982b0b55244d69549a6e8997e246d',3,2,'m1','user','','Ana plays the cello.',NULL,'aNj_GdtXYTz_sop3PDOClqgm_','','{}',1796125791954,0,1796125791954,NULL,0,1);
+INSERT INTO messages VALUES(3,'6ebf86a06fba417abc436a8a99aeade0',1,3,NULL,'user','','安娜住在里斯本。',NULL,'aYidPQFyKJKMeoIVxL8WsxnDC','安娜 娜住 住在 在里 里斯 斯本 本 。','{}',1796125791959,0,1796125791959,NULL,0,1);
+INSERT INTO messages VALUES(4,'0e4dfb8a529d4e0bb1ce504bf18efa7e',1,10,NULL,'user','','Ana moved to Rome.',NULL,'aC5lazahSVNuhxWsGYiWSb_hu','','{}',1796125792012,0,1796125792012,1796125792026,0,0);
+INSERT INTO messages VALUES(5,'d80ee45e167f460fb8dafaeb6bce332c',1,12,NULL,'user','','Ana has a dog called Miso.',NULL,'az1JS_bjVeGdnIJ2eEmaJiedH','','{}',1796125792029,0,1796125792029,NULL,0,0);
 CREATE TRIGGER message_metadata_after AFTER UPDATE OF metadata ON messages WHEN new.metadata <> '{}' BEGIN
   INSERT OR IGNORE INTO message_metadata 
 SELECT substr(member.key, 1, 100),
        CASE member.type WHEN 'text' THEN substr(member.atom, 1, 100) ELSE member.atom END, new.id
-FROM json_each(CASE WHEN json_valid(new.metadata) THEN new.metadata ELSE '{}' END) AS member
+FROM  json_each(CASE WHEN json_valid(new.metadata) THEN new.metadata ELSE '{}' END) AS member
 WHERE member.key IS NOT NULL AND member.atom IS NOT NULL
 ;
 END;
@@ -437,7 +437,7 @@ CREATE TRIGGER message_metadata_before BEFORE UPDATE OF metadata ON messages WHE
   DELETE FROM message_metadata WHERE (key, value, id) IN (
 SELECT substr(member.key, 1, 100),
        CASE member.type WHEN 'text' THEN substr(member.atom, 1, 100) ELSE member.atom END, old.id
-FROM json_each(CASE WHEN json_valid(old.metadata) THEN old.metadata ELSE '{}' END) AS member
+FROM  json_each(CASE WHEN json_valid(old.metadata) THEN old.metadata ELSE '{}' END) AS member
 WHERE member.key IS NOT NULL AND member.atom IS NOT NULL
 );
 END;
@@ -445,7 +445,7 @@ CREATE TRIGGER message_metadata_delete BEFORE DELETE ON messages WHEN old.metada
   DELETE FROM message_metadata WHERE (key, value, id) IN (
 SELECT substr(member.key, 1, 100),
        CASE member.type WHEN 'text' THEN substr(member.atom, 1, 100) ELSE member.atom END, old.id
-FROM json_each(CASE WHEN json_valid(old.metadata) THEN old.metadata ELSE '{}' END) AS member
+FROM  json_each(CASE WHEN json_valid(old.metadata) THEN old.metadata ELSE '{}' END) AS member
 WHERE member.key IS NOT NULL AND member.atom IS NOT NULL
 );
 END;
@@ -453,7 +453,7 @@ CREATE TRIGGER message_metadata_insert AFTER INSERT ON messages WHEN new.metadat
   INSERT OR IGNORE INTO message_metadata 
 SELECT substr(member.key, 1, 100),
        CASE member.type WHEN 'text' THEN substr(member.atom, 1, 100) ELSE member.atom END, new.id
-FROM json_each(CASE WHEN json_valid(new.metadata) THEN new.metadata ELSE '{}' END) AS member
+FROM  json_each(CASE WHEN json_valid(new.metadata) THEN new.metadata ELSE '{}' END) AS member
 WHERE member.key IS NOT NULL AND member.atom IS NOT NULL
 ;
 END;
