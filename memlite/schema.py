@@ -419,13 +419,16 @@ END;
     for kind in MEMBERS_OF
 )
 
+# For what went on for more than a day.
+_BY_LAST_DAY = "CREATE INDEX facts_by_last_day ON facts(scope_id, event_end) WHERE event_end > event_start;"
+
 MIGRATIONS: tuple[str | Callable[[apsw.Connection], None], ...] = (
     _TABLES + _FACT_WORDS + _MESSAGE_WORDS,
     _CALIBRATION,
     _BY_DAY,
     _to_ordinary_tables,
     _to_short_digests,
-    METADATA,
+    METADATA + _BY_LAST_DAY,
 )
 VERSION = len(MIGRATIONS)
 

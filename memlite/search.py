@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, tzinfo
+from itertools import islice
 
 import apsw
 
@@ -32,7 +33,6 @@ _WORD = re.compile(r"\w+")
 _BEGINNING, _MOST_BEGINNINGS = 4, 8  # letters of a word that may begin a name, and such words of a query
 _NAME_WORDS = 4  # words of the longest entity name looked up in a query
 _RUN_CHARACTERS = 8
-_LONGEST_EVENT = 366  # days before a period in which an event that reaches into it is looked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -625,67 +625,73 @@ def _combined(
     shares: dict[float, list[int]] = {}
     for bits, ids in alike.items():
         shares.setdefault(terms.share(bits), []).extend(ids)
-    best = [id_ for share in sorted(shares, reverse=True) for id_ in sorted(shares[share], reverse=True)]
-    found: list[int] = []
-    start, count = 0, 2 * pool  # mostly all may be hits; of what hardly any may, many are asked for at once
-    while start < len(best) and len(found) < pool:
-        part = best[start : start + count]
-        visible = shown(db, asked, lane, part)
-        found += [id_ for id_ in part if id_ in visible]
-        start, count = start + count, 8 * pool
+    best = (id_ for share in sorted(shares, reverse=True) for id_ in sorted(shares[share], reverse=True))
+    found = _first_shown(db, asked, lane, best, pool)
     together: dict[int, None] = {}
     for count in range(len(others), int(len(found) >= pool), -1):  # as many of them as there are texts for
         if len(together) < pool:
             expression = match_expression((), scope, also=others[:count])
             together |= dict.fromkeys(_matching(db, asked, lane, expression, pool, best_first=False))
-    return [*found[:pool], *list(together)[:pool]]
+    return [*found, *list(together)[:pool]]
 
 
 def _matching(
     db: apsw.Connection, asked: Asked, lane: Lane, expression: str, pool: int, *, best_first: bool
 ) -> list[int]:
     """The visible rows that match, by BM25 or the newest first."""
-    words, alias, among = f"{lane.kind}_words", lane.alias, asked.passing.get(lane.kind)
-    # The plus keeps FTS5 from looking up one row after the other, each of which would cost as much as a term has rows.
-    listed = "" if among is None else f"AND +{words}.rowid IN (SELECT value FROM json_each(?))"
+    words, alias = f"{lane.kind}_words", lane.alias
+    order = f"{words}.rank" if best_first else f"{words}.rowid DESC"
+    among = asked.passing.get(lane.kind)
+    if among is not None:
+        rows = db.execute(f"SELECT rowid FROM {words} WHERE {words} MATCH ? ORDER BY {order}", (expression,))
+        return _first_shown(db, asked, lane, (id_ for (id_,) in rows if id_ in among), pool)
     rows = db.execute(
         f"""
         SELECT {words}.rowid FROM {words} CROSS JOIN {lane.table} {alias} ON {alias}.id = {words}.rowid
-        WHERE {words} MATCH ? {listed} AND {asked.condition(lane)} AND {asked.filter_sql}
-        ORDER BY {f"{words}.rank" if best_first else f"{words}.rowid DESC"} LIMIT ?
+        WHERE {words} MATCH ? AND {asked.condition(lane)} AND {asked.filter_sql}
+        ORDER BY {order} LIMIT ?
         """,
-        (expression, *(() if among is None else (json.dumps(list(among)),)), *asked.filter_bindings, pool),
+        (expression, *asked.filter_bindings, pool),
     )
     return [id_ for (id_,) in rows]
 
 
+def _first_shown(db: apsw.Connection, asked: Asked, lane: Lane, ids: Iterable[int], count: int) -> list[int]:
+    """The first of these rows that may be hits."""
+    found: list[int] = []
+    rest, size = iter(ids), 2 * count  # mostly all may be hits; of what hardly any may, many are asked for at once
+    while len(found) < count and (part := list(islice(rest, size))):
+        visible = shown(db, asked, lane, part)
+        found += [id_ for id_ in part if id_ in visible]
+        size = 8 * count
+    return found[:count]
+
+
 def _by_day(db: apsw.Connection, asked: Asked, lane: Lane, pool: int) -> list[int]:
-    """What was said, or what happened, in a period that the query names: of each the first ones."""
+    """What was said, or what happened, in a period that the query names: of each the first ones, and of what had begun
+    before and went on then those that ended first.
+    """
     alias = lane.alias
     first_day = (HAPPENED_ON if lane is FACTS else SAID_ON).format(alias)
-    last_day = f"coalesce(f.event_end, {first_day})" if lane is FACTS else first_day
     found: list[int] = []
-    for first, last in asked.periods:
-        earliest = date.fromordinal(max(1, first.toordinal() - _LONGEST_EVENT)) if lane is FACTS else first
-        rows = db.execute(
-            f"""
-            SELECT id FROM (SELECT {alias}.id AS id, {first_day} AS day
-              FROM ({asked.reach.scopes}) s CROSS JOIN {lane.table} {alias} ON {alias}.id IN (
-                SELECT {alias}.id FROM {lane.table} {alias}
-                WHERE {alias}.scope_id = s.id AND {first_day} BETWEEN ? AND ? AND {last_day} >= ?
-                  AND {asked.condition(lane)} AND {asked.filter_sql}
-                ORDER BY {first_day} LIMIT ?)
-              ORDER BY day LIMIT ?)
-            """,
-            (
-                *asked.reach.bindings,
-                *(day.isoformat() for day in (earliest, last, first)),
-                *asked.filter_bindings,
-                pool,
-                pool,
-            ),
-        )
-        found += [id_ for (id_,) in rows]
+    for first, last in ((first.isoformat(), last.isoformat()) for first, last in asked.periods):
+        within = [(first_day, f"{first_day} BETWEEN ? AND ?", (first, last))]
+        if lane is FACTS:
+            went_on = "f.event_end > f.event_start AND f.event_end >= ? AND f.event_start < ?"
+            within.append(("f.event_end", went_on, (first, first)))
+        for day, condition, bindings in within:
+            rows = db.execute(
+                f"""
+                SELECT id FROM (SELECT {alias}.id AS id, {day} AS day
+                  FROM ({asked.reach.scopes}) s CROSS JOIN {lane.table} {alias} ON {alias}.id IN (
+                    SELECT {alias}.id FROM {lane.table} {alias}
+                    WHERE {alias}.scope_id = s.id AND {condition} AND {asked.condition(lane)} AND {asked.filter_sql}
+                    ORDER BY {day} LIMIT ?)
+                  ORDER BY day LIMIT ?)
+                """,
+                (*asked.reach.bindings, *bindings, *asked.filter_bindings, pool, pool),
+            )
+            found += [id_ for (id_,) in rows]
     return found
 
 

@@ -36,19 +36,19 @@ CREATE TABLE batches(
   made_by      TEXT NOT NULL DEFAULT '',               -- model and prompt version that extracted it last
   CHECK((worker IS NULL) = (lease_until IS NULL))
 ) STRICT;
-INSERT INTO batches VALUES(1,'ef4e15de6a00441ab3b4a843f4c53929',2,'','','{}',NULL,1796125791903,'done',1,'',NULL,NULL,NULL,'echo 1');
-INSERT INTO batches VALUES(2,'ffb2aef3e2cc456b961dcdc22dd3a778',3,'','','{}',NULL,1796125791954,'done',1,'',NULL,NULL,NULL,'echo 1');
-INSERT INTO batches VALUES(3,'3ae5beee23ae4267ad07b84681bfb377',1,'','','{}',NULL,1796125791959,'stored',0,'',NULL,NULL,NULL,'');
-INSERT INTO batches VALUES(4,'bc18f896a23d4da6873d3aeae00fa6d6',1,'','','{}',NULL,1796125791961,'done',0,'',NULL,NULL,NULL,'');
-INSERT INTO batches VALUES(5,'130aa218122f477bbbf9be013e89ff48',1,'','','{}',NULL,1796125791962,'done',0,'',NULL,NULL,NULL,'');
-INSERT INTO batches VALUES(6,'5e0d65764bfc416da735d7072c332b5f',4,'','','{}',NULL,1796125791965,'done',0,'',NULL,NULL,NULL,'');
-INSERT INTO batches VALUES(7,'6a1b41a603194730aa1456e8e453d293',1,'','','{}',NULL,1796125791969,'done',0,'',NULL,NULL,NULL,'');
-INSERT INTO batches VALUES(8,'918dd41cee354f3d9d6593a7b748c7d4',1,'','','{}',NULL,1796125792007,'done',0,'',NULL,NULL,NULL,'');
-INSERT INTO batches VALUES(9,'3123c1bb90754327b5371384e3846692',1,'','','{}',NULL,1796125792010,'done',0,'',NULL,NULL,NULL,'');
-INSERT INTO batches VALUES(10,'1e10ebce413240c8b1ec570f2730e0b7',1,'','','{}',NULL,1796125792012,'done',1,'',NULL,NULL,NULL,'echo 1');
-INSERT INTO batches VALUES(11,'bed8c5ab47554c6a965524167fdaf5fc',1,'undo','','{"state": "done"}',NULL,1796125792026,'done',0,'',NULL,NULL,10,'');
-INSERT INTO batches VALUES(12,'b24a37467410457fbbe4cd26c6cd2243',1,'','','{}',NULL,1796125792029,'queued',0,'',NULL,NULL,NULL,'');
-INSERT INTO batches VALUES(13,'b642ee64fb0445609feb688f772bf27e',1,'','','{}',NULL,1796125792030,'done',0,'',NULL,NULL,NULL,'');
+INSERT INTO batches VALUES(1,'6a8288d405af4d5cabb072e1f725fa35',2,'','','{}',NULL,1796126115176,'done',1,'',NULL,NULL,NULL,'echo 1');
+INSERT INTO batches VALUES(2,'d80996b5187a42d4a9deb9a996f94a0e',3,'','','{}',NULL,1796126115221,'done',1,'',NULL,NULL,NULL,'echo 1');
+INSERT INTO batches VALUES(3,'5be0c9e570ce4f76a7c50c18ebf23d8a',1,'','','{}',NULL,1796126115226,'stored',0,'',NULL,NULL,NULL,'');
+INSERT INTO batches VALUES(4,'bf94c75cd9c44095adab9ecb44011951',1,'','','{}',NULL,1796126115227,'done',0,'',NULL,NULL,NULL,'');
+INSERT INTO batches VALUES(5,'2b91e94fc5b244a7afd928722f39e983',1,'','','{}',NULL,1796126115228,'done',0,'',NULL,NULL,NULL,'');
+INSERT INTO batches VALUES(6,'d765e1ccc426483880c2756304cddc36',4,'','','{}',NULL,1796126115230,'done',0,'',NULL,NULL,NULL,'');
+INSERT INTO batches VALUES(7,'4e4864761e82426989d351c869067367',1,'','','{}',NULL,1796126115234,'done',0,'',NULL,NULL,NULL,'');
+INSERT INTO batches VALUES(8,'db573d13f0c64ea3902ed25c85ce1b5f',1,'','','{}',NULL,1796126115262,'done',0,'',NULL,NULL,NULL,'');
+INSERT INTO batches VALUES(9,'174ae2a7218647088885c0f858cbe015',1,'','','{}',NULL,1796126115264,'done',0,'',NULL,NULL,NULL,'');
+INSERT INTO batches VALUES(10,'024ef7e2360a44c78a17a486a7a9e881',1,'','','{}',NULL,1796126115266,'done',1,'',NULL,NULL,NULL,'echo 1');
+INSERT INTO batches VALUES(11,'5d76eecf9309441d86b596d416b162d4',1,'undo','','{"state": "done"}',NULL,1796126115278,'done',0,'',NULL,NULL,10,'');
+INSERT INTO batches VALUES(12,'6060fd9a5c8e45f99224192308cc1aa6',1,'','','{}',NULL,1796126115280,'queued',0,'',NULL,NULL,NULL,'');
+INSERT INTO batches VALUES(13,'9e636e06d73541a394fc6735301a5f2f',1,'','','{}',NULL,1796126115281,'done',0,'',NULL,NULL,NULL,'');
 CREATE INDEX batches_claimed ON batches(scope_id) WHERE worker IS NOT NULL;
 CREATE INDEX batches_queued ON batches(id) WHERE state = 'queued';
 CREATE INDEX batches_undoing ON batches(undoes) WHERE undoes IS NOT NULL;
@@ -71,10 +71,10 @@ CREATE TABLE entities(
   embedded INTEGER NOT NULL DEFAULT 0 CHECK(embedded IN (0, 1)),
   UNIQUE(root_id, folded, type)
 ) STRICT;
-INSERT INTO entities VALUES(1,'3733251d156c45abbcf1fbb2fc78630f',1,'Ana','ana','person',1);
-INSERT INTO entities VALUES(2,'1822517aa09a4fbca5fb8e57f024b098',3,'Ana','ana','person',1);
-INSERT INTO entities VALUES(3,'665e6c72b10644bdbfd155c9e9882b4e',4,'Bo','bo','person',1);
-INSERT INTO entities VALUES(4,'b0c10b93dc7a4624bd5b655257ce04ed',1,'Bo','bo','unknown',1);
+INSERT INTO entities VALUES(1,'ca9de34ce0ea4f3e8cb78e40e114be44',1,'Ana','ana','person',1);
+INSERT INTO entities VALUES(2,'770111ed4ab04b219f576c53fcfad893',3,'Ana','ana','person',1);
+INSERT INTO entities VALUES(3,'236b98321bb24b8eb7533be4dd229450',4,'Bo','bo','person',1);
+INSERT INTO entities VALUES(4,'77b8905b27e049a8804305e452531c7e',1,'Bo','bo','unknown',1);
 CREATE INDEX entities_unembedded ON entities(id) WHERE embedded = 0;
 DROP TABLE IF EXISTS entity_vectors;
 CREATE TABLE entity_vectors(
@@ -104,21 +104,21 @@ CREATE TABLE events(
   after    TEXT CHECK(after IS NULL OR json_valid(after)),
   at       INTEGER NOT NULL
 ) STRICT;
-INSERT INTO events VALUES(1,'3c0ebf137798469ca966c9e6d68c093b','ADD',2,1,'echo','',NULL,NULL,1796125791952);
-INSERT INTO events VALUES(2,'4e7de40eb53a488ea413963d33485f6c','ADD',3,2,'echo','',NULL,NULL,1796125791958);
-INSERT INTO events VALUES(3,'db1802c1273441feabe34e1292ffde7a','ADD',1,4,'caller','',NULL,NULL,1796125791961);
-INSERT INTO events VALUES(4,'d51b477b69384ea4b2953c39bccf31d2','ADD',1,5,'caller','',NULL,NULL,1796125791962);
-INSERT INTO events VALUES(5,'db1802c1273441feabe34e1292ffde7a','SUPERSEDE',1,5,'caller','','{"archived_at": null, "expires_at": null, "live": true, "valid_to": null}','{"replaced_by": "d51b477b69384ea4b2953c39bccf31d2", "valid_to": 1796125791962}',1796125791962);
-INSERT INTO events VALUES(6,'9f97d9c364ec4ee69e6fcd5654e17f0a','ADD',4,6,'caller','',NULL,NULL,1796125791965);
-INSERT INTO events VALUES(7,'9f97d9c364ec4ee69e6fcd5654e17f0a','UPDATE',4,NULL,'caller','','{"expires_at": null, "kind": "", "metadata": {"n": 1}, "text": "Bo has a bike."}','{"expires_at": null, "kind": "thing", "metadata": {"n": 1}, "text": "Bo has a red bike."}',1796125791967);
-INSERT INTO events VALUES(8,'f5c11d97edb842ba8a0e2162d93239bc','ADD',1,7,'caller','',NULL,NULL,1796125791969);
-INSERT INTO events VALUES(9,'75c90959e68e4216a231c9bcd126cbb6','ADD',1,8,'caller','',NULL,NULL,1796125792007);
-INSERT INTO events VALUES(10,'9e1870577ef24e46860331ec2794233b','ADD',1,9,'caller','',NULL,NULL,1796125792010);
-INSERT INTO events VALUES(11,'9e1870577ef24e46860331ec2794233b','ARCHIVE',1,NULL,'caller','','{"archived_at": null, "expires_at": null, "live": true, "valid_to": null}','{"archived_at": 1796125792011, "expires_at": null, "live": false, "valid_to": null}',1796125792011);
-INSERT INTO events VALUES(12,'d2419fbd994241c4bafb0a64cb9832e4','ADD',1,10,'echo','',NULL,NULL,1796125792024);
-INSERT INTO events VALUES(13,'d2419fbd994241c4bafb0a64cb9832e4','ARCHIVE',1,11,'caller','undo of 1e10ebce413240c8b1ec570f2730e0b7','{"archived_at": null, "expires_at": null, "live": true, "valid_to": null}','{"archived_at": 1796125792026, "expires_at": null, "live": false, "valid_to": null}',1796125792026);
-INSERT INTO events VALUES(14,'62c494cf4e85401e95602a5eb50698d7','ADD',1,13,'caller','',NULL,NULL,1796125792030);
-INSERT INTO events VALUES(15,'62c494cf4e85401e95602a5eb50698d7','DELETE',1,NULL,'caller','',NULL,NULL,1796125792033);
+INSERT INTO events VALUES(1,'9973175a5b29456eb0c3185977a0be4a','ADD',2,1,'echo','',NULL,NULL,1796126115219);
+INSERT INTO events VALUES(2,'6af059d2e7664cd2b10f7995b26c094a','ADD',3,2,'echo','',NULL,NULL,1796126115224);
+INSERT INTO events VALUES(3,'5d0ddaf9cdc14a0fae536918b761968a','ADD',1,4,'caller','',NULL,NULL,1796126115227);
+INSERT INTO events VALUES(4,'08fcfbd70218434b824c4314bb35665b','ADD',1,5,'caller','',NULL,NULL,1796126115228);
+INSERT INTO events VALUES(5,'5d0ddaf9cdc14a0fae536918b761968a','SUPERSEDE',1,5,'caller','','{"archived_at": null, "expires_at": null, "live": true, "valid_to": null}','{"replaced_by": "08fcfbd70218434b824c4314bb35665b", "valid_to": 1796126115228}',1796126115228);
+INSERT INTO events VALUES(6,'cc073ae4cd154fd8ad55e73a0a0494d9','ADD',4,6,'caller','',NULL,NULL,1796126115230);
+INSERT INTO events VALUES(7,'cc073ae4cd154fd8ad55e73a0a0494d9','UPDATE',4,NULL,'caller','','{"expires_at": null, "kind": "", "metadata": {"n": 1}, "text": "Bo has a bike."}','{"expires_at": null, "kind": "thing", "metadata": {"n": 1}, "text": "Bo has a red bike."}',1796126115232);
+INSERT INTO events VALUES(8,'bbf83e3a008c450d84a8ff86b6367e5e','ADD',1,7,'caller','',NULL,NULL,1796126115234);
+INSERT INTO events VALUES(9,'8023388da3524436a92bec34970ab054','ADD',1,8,'caller','',NULL,NULL,1796126115262);
+INSERT INTO events VALUES(10,'27752e3601024c5995018a8480d0d49a','ADD',1,9,'caller','',NULL,NULL,1796126115264);
+INSERT INTO events VALUES(11,'27752e3601024c5995018a8480d0d49a','ARCHIVE',1,NULL,'caller','','{"archived_at": null, "expires_at": null, "live": true, "valid_to": null}','{"archived_at": 1796126115265, "expires_at": null, "live": false, "valid_to": null}',1796126115265);
+INSERT INTO events VALUES(12,'e4ae2ec4a7614b01b7edd8c6d6b6abd4','ADD',1,10,'echo','',NULL,NULL,1796126115276);
+INSERT INTO events VALUES(13,'e4ae2ec4a7614b01b7edd8c6d6b6abd4','ARCHIVE',1,11,'caller','undo of 024ef7e2360a44c78a17a486a7a9e881','{"archived_at": null, "expires_at": null, "live": true, "valid_to": null}','{"archived_at": 1796126115278, "expires_at": null, "live": false, "valid_to": null}',1796126115278);
+INSERT INTO events VALUES(14,'a78a058e9626449dbd17d788e8eabc73','ADD',1,13,'caller','',NULL,NULL,1796126115281);
+INSERT INTO events VALUES(15,'a78a058e9626449dbd17d788e8eabc73','DELETE',1,NULL,'caller','',NULL,NULL,1796126115283);
 CREATE INDEX events_by_batch ON events(batch_id);
 CREATE INDEX events_by_fact ON events(fact_uid);
 CREATE INDEX events_by_scope ON events(scope_id, id);
@@ -243,16 +243,16 @@ CREATE TABLE facts(
   CHECK(live = 0 OR (valid_to IS NULL AND recorded_to IS NULL AND archived_at IS NULL)),
   CHECK(ttl IS NULL OR expires_at IS NOT NULL)
 ) STRICT;
-INSERT INTO facts VALUES(1,'3c0ebf137798469ca966c9e6d68c093b',2,1,'Ana rows on the Douro.','aDh0wiIQjMkGrrw7YALx7IHTE','',1,'User','','{}',NULL,'echo','1',1796125791952,1796125791903,0,NULL,NULL,NULL,1796125791903,1796125791903,NULL,NULL,1796125791903,NULL,NULL,NULL,0,1);
-INSERT INTO facts VALUES(2,'4e7de40eb53a488ea413963d33485f6c',3,2,'Ana plays the cello.','aNj_GdtXYTz_sop3PDOClqgm_','',1,'User','','{}',NULL,'echo','1',1796125791958,1796125791954,0,NULL,NULL,NULL,1796125791954,1796125791954,NULL,NULL,1796125791954,NULL,NULL,NULL,0,1);
-INSERT INTO facts VALUES(3,'db1802c1273441feabe34e1292ffde7a',1,4,'Ana drinks oat milk.','aRZfs4T_e8JhoiJXwCooud539','',0,'','','{}',NULL,'','',1796125791961,1796125791960,0,NULL,NULL,NULL,1796125791960,1796125791960,1796125791962,NULL,1796125791960,NULL,NULL,NULL,0,1);
-INSERT INTO facts VALUES(4,'d51b477b69384ea4b2953c39bccf31d2',1,5,'Ana drinks almond milk.','avsMWKo1VLcQ3tDwdUmIdIsYu','',1,'','','{}',NULL,'','',1796125791962,1796125791962,0,NULL,NULL,NULL,1796125791962,1796125791962,NULL,NULL,1796125791962,NULL,NULL,NULL,0,1);
-INSERT INTO facts VALUES(5,'9f97d9c364ec4ee69e6fcd5654e17f0a',4,6,'Bo has a red bike.','aaS5U43tuBETN2MgJR6P26aY5','',1,'','thing','{"n":1}',NULL,'','',1796125791967,1796125791964,0,NULL,NULL,NULL,1796125791964,1796125791964,NULL,NULL,1796125791967,NULL,NULL,NULL,0,1);
-INSERT INTO facts VALUES(6,'464ff59459214070955ee7691e09c9c8',4,6,'Bo has a bike.','aFnr24HytyfQl9w4xiMxxlnee','',0,'','','{"n":1}',NULL,'','',1796125791965,1796125791964,0,NULL,NULL,NULL,1796125791964,1796125791964,NULL,1796125791967,1796125791964,NULL,NULL,NULL,0,1);
-INSERT INTO facts VALUES(7,'f5c11d97edb842ba8a0e2162d93239bc',1,7,'Ana has a cold.','aAS8Zyr2E0wrg_Gus6hVSzzQM','',1,'','','{}',NULL,'','',1796125791969,1796125791969,0,NULL,NULL,NULL,1796125791969,1796125791969,NULL,NULL,1796125791969,978307200000,NULL,NULL,0,1);
-INSERT INTO facts VALUES(8,'75c90959e68e4216a231c9bcd126cbb6',1,8,'Ana is happy.','aROIayVZ5PTthSAh3z5IiSY2V','',1,'','mood','{}',NULL,'','',1796125792007,1796125791971,0,'2024-06-01','2024-08-31','season',1796125791971,1796125791971,NULL,NULL,1796125791971,4949725791971,3153600000000,NULL,0,1);
-INSERT INTO facts VALUES(9,'9e1870577ef24e46860331ec2794233b',1,9,'Ana owes Bo ten euros.','avVuuE4LzIzfU42L1_bicqqyL','',0,'','','{}',NULL,'','',1796125792010,1796125792009,0,NULL,NULL,NULL,1796125792009,1796125792009,NULL,NULL,1796125792009,NULL,NULL,1796125792011,0,0);
-INSERT INTO facts VALUES(10,'d2419fbd994241c4bafb0a64cb9832e4',1,10,'Ana moved to Rome.','aC5lazahSVNuhxWsGYiWSb_hu','',0,'User','','{}',NULL,'echo','1',1796125792024,1796125792012,0,NULL,NULL,NULL,1796125792012,1796125792012,NULL,NULL,1796125792012,NULL,NULL,1796125792026,0,0);
+INSERT INTO facts VALUES(1,'9973175a5b29456eb0c3185977a0be4a',2,1,'Ana rows on the Douro.','aDh0wiIQjMkGrrw7YALx7IHTE','',1,'User','','{}',NULL,'echo','1',1796126115219,1796126115176,0,NULL,NULL,NULL,1796126115176,1796126115176,NULL,NULL,1796126115176,NULL,NULL,NULL,0,1);
+INSERT INTO facts VALUES(2,'6af059d2e7664cd2b10f7995b26c094a',3,2,'Ana plays the cello.','aNj_GdtXYTz_sop3PDOClqgm_','',1,'User','','{}',NULL,'echo','1',1796126115224,1796126115221,0,NULL,NULL,NULL,1796126115221,1796126115221,NULL,NULL,1796126115221,NULL,NULL,NULL,0,1);
+INSERT INTO facts VALUES(3,'5d0ddaf9cdc14a0fae536918b761968a',1,4,'Ana drinks oat milk.','aRZfs4T_e8JhoiJXwCooud539','',0,'','','{}',NULL,'','',1796126115227,1796126115227,0,NULL,NULL,NULL,1796126115227,1796126115227,1796126115228,NULL,1796126115227,NULL,NULL,NULL,0,1);
+INSERT INTO facts VALUES(4,'08fcfbd70218434b824c4314bb35665b',1,5,'Ana drinks almond milk.','avsMWKo1VLcQ3tDwdUmIdIsYu','',1,'','','{}',NULL,'','',1796126115228,1796126115228,0,NULL,NULL,NULL,1796126115228,1796126115228,NULL,NULL,1796126115228,NULL,NULL,NULL,0,1);
+INSERT INTO facts VALUES(5,'cc073ae4cd154fd8ad55e73a0a0494d9',4,6,'Bo has a red bike.','aaS5U43tuBETN2MgJR6P26aY5','',1,'','thing','{"n":1}',NULL,'','',1796126115232,1796126115230,0,NULL,NULL,NULL,1796126115230,1796126115230,NULL,NULL,1796126115232,NULL,NULL,NULL,0,1);
+INSERT INTO facts VALUES(6,'6497bbbe1ef1424c9f6df823e594ee2c',4,6,'Bo has a bike.','aFnr24HytyfQl9w4xiMxxlnee','',0,'','','{"n":1}',NULL,'','',1796126115230,1796126115230,0,NULL,NULL,NULL,1796126115230,1796126115230,NULL,1796126115232,1796126115230,NULL,NULL,NULL,0,1);
+INSERT INTO facts VALUES(7,'bbf83e3a008c450d84a8ff86b6367e5e',1,7,'Ana has a cold.','aAS8Zyr2E0wrg_Gus6hVSzzQM','',1,'','','{}',NULL,'','',1796126115234,1796126115234,0,NULL,NULL,NULL,1796126115234,1796126115234,NULL,NULL,1796126115234,978307200000,NULL,NULL,0,1);
+INSERT INTO facts VALUES(8,'8023388da3524436a92bec34970ab054',1,8,'Ana is happy.','aROIayVZ5PTthSAh3z5IiSY2V','',1,'','mood','{}',NULL,'','',1796126115262,1796126115235,0,'2024-06-01','2024-08-31','season',1796126115235,1796126115235,NULL,NULL,1796126115235,4949726115235,3153600000000,NULL,0,1);
+INSERT INTO facts VALUES(9,'27752e3601024c5995018a8480d0d49a',1,9,'Ana owes Bo ten euros.','avVuuE4LzIzfU42L1_bicqqyL','',0,'','','{}',NULL,'','',1796126115264,1796126115263,0,NULL,NULL,NULL,1796126115263,1796126115263,NULL,NULL,1796126115263,NULL,NULL,1796126115265,0,0);
+INSERT INTO facts VALUES(10,'e4ae2ec4a7614b01b7edd8c6d6b6abd4',1,10,'Ana moved to Rome.','aC5lazahSVNuhxWsGYiWSb_hu','',0,'User','','{}',NULL,'echo','1',1796126115276,1796126115266,0,NULL,NULL,NULL,1796126115266,1796126115266,NULL,NULL,1796126115266,NULL,NULL,1796126115278,0,0);
 CREATE TRIGGER fact_metadata_after AFTER UPDATE OF metadata ON facts WHEN new.metadata <> '{}' BEGIN
   INSERT OR IGNORE INTO fact_metadata 
 SELECT substr(member.key, 1, 100),
@@ -303,6 +303,7 @@ CREATE TRIGGER fact_words_insert AFTER INSERT ON facts BEGIN
 END;
 CREATE INDEX facts_by_batch ON facts(batch_id);
 CREATE INDEX facts_by_day ON facts(scope_id, coalesce(event_start, date(observed_at / 1000 + 60 * observed_offset, 'unixepoch')));
+CREATE INDEX facts_by_last_day ON facts(scope_id, event_end) WHERE event_end > event_start;
 CREATE INDEX facts_by_scope ON facts(scope_id, id);
 CREATE INDEX facts_by_text ON facts(hash, scope_id);
 CREATE UNIQUE INDEX facts_living ON facts(scope_id, hash) WHERE live = 1;
@@ -420,11 +421,11 @@ CREATE TABLE messages(
   spent           INTEGER NOT NULL DEFAULT 0 CHECK(spent IN (0, 1)),  -- a fact learnt from it was deleted
   embedded        INTEGER NOT NULL DEFAULT 0 CHECK(embedded IN (0, 1))
 ) STRICT;
-INSERT INTO messages VALUES(1,'c5adb945093a46de81a050252fad5d8e',2,1,NULL,'user','','Ana rows on the Douro.',NULL,'aDh0wiIQjMkGrrw7YALx7IHTE','','{}',1796125791903,0,1796125791903,NULL,0,1);
-INSERT INTO messages VALUES(2,'e17982b0b55244d69549a6e8997e246d',3,2,'m1','user','','Ana plays the cello.',NULL,'aNj_GdtXYTz_sop3PDOClqgm_','','{}',1796125791954,0,1796125791954,NULL,0,1);
-INSERT INTO messages VALUES(3,'6ebf86a06fba417abc436a8a99aeade0',1,3,NULL,'user','','安娜住在里斯本。',NULL,'aYidPQFyKJKMeoIVxL8WsxnDC','安娜 娜住 住在 在里 里斯 斯本 本 。','{}',1796125791959,0,1796125791959,NULL,0,1);
-INSERT INTO messages VALUES(4,'0e4dfb8a529d4e0bb1ce504bf18efa7e',1,10,NULL,'user','','Ana moved to Rome.',NULL,'aC5lazahSVNuhxWsGYiWSb_hu','','{}',1796125792012,0,1796125792012,1796125792026,0,0);
-INSERT INTO messages VALUES(5,'d80ee45e167f460fb8dafaeb6bce332c',1,12,NULL,'user','','Ana has a dog called Miso.',NULL,'az1JS_bjVeGdnIJ2eEmaJiedH','','{}',1796125792029,0,1796125792029,NULL,0,0);
+INSERT INTO messages VALUES(1,'ee1b8dc00146427daf4c9ad8e248fadb',2,1,NULL,'user','','Ana rows on the Douro.',NULL,'aDh0wiIQjMkGrrw7YALx7IHTE','','{}',1796126115176,0,1796126115176,NULL,0,1);
+INSERT INTO messages VALUES(2,'aefcf76752a04d49afb61f384de0ed5f',3,2,'m1','user','','Ana plays the cello.',NULL,'aNj_GdtXYTz_sop3PDOClqgm_','','{}',1796126115221,0,1796126115221,NULL,0,1);
+INSERT INTO messages VALUES(3,'86053faa7a154816805147b3a1be310a',1,3,NULL,'user','','安娜住在里斯本。',NULL,'aYidPQFyKJKMeoIVxL8WsxnDC','安娜 娜住 住在 在里 里斯 斯本 本 。','{}',1796126115226,0,1796126115226,NULL,0,1);
+INSERT INTO messages VALUES(4,'59d1ba069c1041ababeedf6a48ce5635',1,10,NULL,'user','','Ana moved to Rome.',NULL,'aC5lazahSVNuhxWsGYiWSb_hu','','{}',1796126115266,0,1796126115266,1796126115278,0,0);
+INSERT INTO messages VALUES(5,'3adc9497526b4b64b032cc201b13f1bd',1,12,NULL,'user','','Ana has a dog called Miso.',NULL,'az1JS_bjVeGdnIJ2eEmaJiedH','','{}',1796126115280,0,1796126115280,NULL,0,0);
 CREATE TRIGGER message_metadata_after AFTER UPDATE OF metadata ON messages WHEN new.metadata <> '{}' BEGIN
   INSERT OR IGNORE INTO message_metadata 
 SELECT substr(member.key, 1, 100),
