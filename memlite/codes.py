@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     _Array = np.ndarray[Any, Any]
 
 MOST = 4_000_000  # codes held of all scopes together; the scopes that were not searched for longest go first
+_WEIGHED = 1024  # codes that are unpacked at once, each bit to four bytes
 _BLOCK = 65_536  # codes that are compared at once, and that fit into a processor's cache
 
 
@@ -113,9 +114,12 @@ class Codes:
         import numpy as np
 
         numbers = np.frombuffer(vector, "<f4" if self.floats else np.int8).astype(np.float32)
-        ones = np.unpackbits(np.ascontiguousarray(block.T).view(np.uint8), axis=1, count=len(numbers))
-        # Not a product of matrices: the threads that BLAS divides one among would spin from one search to the next.
-        weighed: _Array = np.einsum("ij,j->i", ones.astype(np.float32), numbers)
+        codes = np.ascontiguousarray(block.T).view(np.uint8)
+        weighed = np.empty(len(codes), np.float32)
+        for at in range(0, len(codes), _WEIGHED):
+            ones = np.unpackbits(codes[at : at + _WEIGHED], axis=1, count=len(numbers)).astype(np.float32)
+            # Not a product of matrices: the threads that BLAS divides one among would spin from one search to the next.
+            np.einsum("ij,j->i", ones, numbers, out=weighed[at : at + _WEIGHED])
         return weighed
 
     def more(self, last: int, more: Iterable[tuple[int, int, bytes]]) -> Codes:
