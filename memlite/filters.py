@@ -105,22 +105,25 @@ def passing(db: Connection, kind: str, filters: Sequence[Sequence[Between]], mos
     for ranges in filters:
         ids = set[int]()
         for key, least, highest in ranges:
-            if len(ids) <= most:
-                ids.update(_between(db, kind, key, least, highest, most + 1))
-        if len(ids) <= most:
+            sql, bindings = _between(kind, key, least, highest)
+            # Counted first: to make numbers of Python of what is too many takes four times as long.
+            if len(ids) > most or db.execute(f"{sql} LIMIT 1 OFFSET ?", (*bindings, most)).get is not None:
+                break
+            ids.update(id_ for (id_,) in db.execute(sql, bindings))
+        else:
             found = ids if found is None else found & ids
-    return found
+    return None if found is not None and len(found) > most else found
 
 
-def _between(db: Connection, kind: str, key: str, least: object, most: object, limit: int) -> Iterator[int]:
-    """Row ids by a key and the range of its value, of texts that are long by their beginnings."""
+def _between(kind: str, key: str, least: object, most: object) -> Condition:
+    """The SQL of row ids by a key and the range of its value, of long texts by their beginnings, and its bindings."""
     tests, bindings = ["key = substr(?, 1, :longest)"], list[object]([key])
     for sign, value in ((">=", least), ("<=", most)):
         if value is not None:
             tests.append(f"value {sign} {'substr(?, 1, :longest)' if isinstance(value, str) else '?'}")
             bindings.append(value)
-    sql = f"SELECT id FROM {kind}_metadata WHERE {' AND '.join(tests)} LIMIT ?"
-    return (id_ for (id_,) in db.execute(sql.replace(":longest", str(LONGEST_MEMBER)), (*bindings, limit)))
+    sql = f"SELECT id FROM {kind}_metadata WHERE {' AND '.join(tests)}"
+    return sql.replace(":longest", str(LONGEST_MEMBER)), bindings
 
 
 def check_metadata(metadata: Mapping[str, Any] | None) -> str:
