@@ -89,7 +89,7 @@ class Asked:
     filter_sql: str
     filter_bindings: Sequence[object]
     now: int
-    needed: Sequence[Sequence[filters.Between]] = ()
+    needed: Sequence[Sequence[filters.Needed]] = ()
     passing: Mapping[vectors.Kind, set[int]] = field(default_factory=dict)
     periods: Sequence[tuple[date, date]] = ()
     dated: int = 0
