@@ -24,6 +24,7 @@ MOST_ROWS = 1000  # rows that hold a term, up to which they are all read
 _MANY = 8  # times MOST_ROWS: texts of a scope from which on the words of a query are not counted out
 _COUNTED_OUT = 100_000  # row ids of an index up to which its rows are counted
 _MOST_PASSING = 50  # the share of the ids of an index, 1 of so many, of which a filter's rows are listed
+_FEW_PASSING = 300  # rows that may meet a filter, up to which their texts are read
 _MOST_COMBINED = 8  # common terms of a query that are looked for together in so many texts
 BEST = 20  # messages that nominate what stands beside them
 SPEAKING = 30  # messages that speak for their session, however many are nominated for a higher limit
@@ -612,9 +613,12 @@ def _combined(
     others = [asked.query.terms[at] for at in common]
     rare = [asked.query.terms[at] for at in telling if at not in terms.common]
     wanted = sum(1 << at for at in telling)
-    among = asked.passing.get(lane.kind, terms.rows)
-    held = {id_: bits & wanted for id_, bits in terms.rows.items() if bits & wanted and id_ in among}
-    for at, term in zip(common, others) if rare else ():
+    among = asked.passing.get(lane.kind)
+    few = among is not None and len(among) <= _FEW_PASSING
+    if among is not None and few:
+        _look_up(db, asked, lane, terms, among)
+    held = {id_: bits & wanted for id_, bits in terms.rows.items() if bits & wanted and (among is None or id_ in among)}
+    for at, term in zip(common, others) if rare and not few else ():
         sql = f"SELECT rowid FROM {lane.kind}_words WHERE {lane.kind}_words MATCH ?"
         for (id_,) in db.execute(sql, (match_expression(rare, scope, also=(term,)),)):
             if id_ in held:
@@ -627,6 +631,8 @@ def _combined(
         shares.setdefault(terms.share(bits), []).extend(ids)
     best = (id_ for share in sorted(shares, reverse=True) for id_ in sorted(shares[share], reverse=True))
     found = _first_shown(db, asked, lane, best, pool)
+    if few:
+        return found
     together: dict[int, None] = {}
     for count in range(len(others), int(len(found) >= pool), -1):  # as many of them as there are texts for
         if len(together) < pool:
