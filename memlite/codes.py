@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     _Array = np.ndarray[Any, Any]
 
 MOST = 4_000_000  # codes held of all scopes together; the scopes that were not searched for longest go first
+_WEIGHED = 1024  # codes that are unpacked at once, each bit to four bytes
 _BLOCK = 65_536  # codes that are compared at once, and that fit into a processor's cache
 
 
@@ -95,14 +96,30 @@ class Codes:
 
         return chosen
 
+    def only(self, ids: Collection[int]) -> Codes:
+        """Those of rows with these ids."""
+        import numpy as np
+
+        found = np.fromiter(ids, np.int64, len(ids))
+        last = max(int(held[1].max()) for held in self.rows)
+        wanted = np.zeros(last + 1, bool)
+        wanted[found[found <= last]] = True
+        places = [np.flatnonzero(wanted[held[1]]) for held in self.rows]
+        rows = tuple(held[:, at] for held, at in zip(self.rows, places))
+        blocks = tuple(block[:, at] for block, at in zip(self.blocks, places))
+        return Codes(self.last, self.floats, rows, blocks)
+
     def _weighed(self, block: _Array, vector: bytes) -> _Array:
         """The sum of the numbers of a vector, as it is stored, at the ones of each code."""
         import numpy as np
 
         numbers = np.frombuffer(vector, "<f4" if self.floats else np.int8).astype(np.float32)
-        ones = np.unpackbits(np.ascontiguousarray(block.T).view(np.uint8), axis=1, count=len(numbers))
-        # Not a product of matrices: the threads that BLAS divides one among would spin from one search to the next.
-        weighed: _Array = np.einsum("ij,j->i", ones.astype(np.float32), numbers)
+        codes = np.ascontiguousarray(block.T).view(np.uint8)
+        weighed = np.empty(len(codes), np.float32)
+        for at in range(0, len(codes), _WEIGHED):
+            ones = np.unpackbits(codes[at : at + _WEIGHED], axis=1, count=len(numbers)).astype(np.float32)
+            # Not a product of matrices: the threads that BLAS divides one among would spin from one search to the next.
+            np.einsum("ij,j->i", ones, numbers, out=weighed[at : at + _WEIGHED])
         return weighed
 
     def more(self, last: int, more: Iterable[tuple[int, int, bytes]]) -> Codes:

@@ -11,6 +11,7 @@ import apsw
 
 from memlite.db import contents
 from memlite.forget import Deletion
+from memlite.schema import MEMBERS_OF
 from memlite.words import read_query
 
 MOST_TEXTS = 200  # erased texts that the bytes are searched for, the longest ones
@@ -19,6 +20,7 @@ MOST_DECRYPTED = 256_000_000  # bytes of an encrypted file that are searched: al
 _SHORTEST = 8  # bytes of a text below which finding it proves nothing
 
 _LISTED = "(SELECT value FROM json_each(?))"
+_MEMBERS = "(SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?))"
 _IDS = "'user_id=' || user_id, 'agent_id=' || agent_id, 'run_id=' || run_id"
 # Where anything of a deletion may lie: a table, which of the row ids it is asked by, and the condition.
 _PLACES = (
@@ -38,6 +40,8 @@ _PLACES = (
     ("events", "uids", f"(before IS NOT NULL OR after IS NOT NULL OR reason <> '') AND fact_uid IN {_LISTED}"),
     ("fact_words_docsize", "facts", f"id IN {_LISTED}"),
     ("message_words_docsize", "messages", f"id IN {_LISTED}"),
+    ("fact_metadata", "fact_members", f"(key, value, id) IN {_MEMBERS}"),
+    ("message_metadata", "message_members", f"(key, value, id) IN {_MEMBERS}"),
     ("fact_vectors", "facts", f"id IN {_LISTED}"),
     ("message_vectors", "messages", f"id IN {_LISTED}"),
     ("entity_vectors", "entities", f"id IN {_LISTED}"),
@@ -53,6 +57,8 @@ _TEXTS = {
     "aliases": ("name", "folded"),
     "mentions": ("name", "aliases"),
     "scopes": ("user_id", "agent_id", "run_id"),
+    "fact_metadata": ("key", "value"),
+    "message_metadata": ("key", "value"),
     "ttls": ("kind",),
     "answers": ("facts",),
 }
@@ -60,8 +66,8 @@ _TEXTS = {
 
 @dataclass(frozen=True, slots=True)
 class Erased:
-    """What a deletion takes: row ids as JSON arrays, and so the ids of scopes and of facts; the texts of facts and of
-    messages by row id.
+    """What a deletion takes: row ids as JSON arrays, and so the ids of scopes and of facts, and the members of metadata
+    with the row ids of theirs; the texts of facts and of messages by row id.
     """
 
     facts: str
@@ -70,6 +76,8 @@ class Erased:
     ttls: str
     ids: str
     uids: str
+    fact_members: str
+    message_members: str
     fact_texts: dict[int, str]
     message_texts: dict[int, str]
 
@@ -91,9 +99,15 @@ def read(db: apsw.Connection, deletion: Deletion) -> Erased:
         json.dumps(deletion.ttls),
         json.dumps(deletion.ids),
         json.dumps([uid for _, uid, _ in rows]),
+        _members(db, "fact", facts),
+        _members(db, "message", messages),
         {id_: text for id_, _, text in rows},
         dict(db.execute(f"SELECT id, content FROM messages WHERE id IN {_LISTED}", (messages,))),
     )
+
+
+def _members(db: apsw.Connection, kind: str, ids: str) -> str:
+    return json.dumps(list(db.execute(f"{MEMBERS_OF[kind]} AND t.id IN {_LISTED}", (ids,))))
 
 
 def places(db: apsw.Connection, erased: Erased) -> dict[str, int]:

@@ -26,9 +26,10 @@ import math
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from memlite.errors import InvalidInputError, excerpt
+from memlite.schema import LONGEST_MEMBER
 
 if TYPE_CHECKING:
     from apsw import Connection
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 LOGICAL = ("AND", "OR", "NOT")
 OPERATORS = ("eq", "ne", "gt", "gte", "lt", "lte", "in", "nin", "contains", "icontains", "exists")
 MAX_DEPTH = 50
+MOST_LOOKED_UP = 50  # of what a filter needs
 MOST_BINDINGS = 30_000  # SQLite takes 32,766 in one statement, and the scope needs some
 
 Condition = tuple[str, list[Any]]
@@ -43,6 +45,15 @@ Condition = tuple[str, list[Any]]
 _LISTS = (list, tuple, set, frozenset)
 _NUMBER = "IN ('integer', 'real')"
 _COMPARE = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
+
+
+class Needed(NamedTuple):
+    """What a key's value has to be: from `least` to `most`, None for anything, or one of `among`, a JSON array."""
+
+    key: str
+    least: Any = None
+    most: Any = None
+    among: str = ""
 
 
 def register(connection: Connection) -> None:
@@ -71,6 +82,64 @@ def compile_filter(filters: Mapping[str, Any] | None, column: str = "metadata") 
             f"the filter compares with {len(bindings)} keys and values, expected {MOST_BINDINGS} at the most"
         )
     return sql, bindings
+
+
+def needed(filters: Mapping[str, Any]) -> list[list[Needed]]:
+    """Of a filter that compiles: a row that it admits meets one of each list. What cannot be told so is left out, and
+    so is what would take long to look up.
+    """
+    found: list[list[Needed]] = []
+    for key, wanted in filters.items():
+        if key == "AND":
+            found += [each for part in wanted for each in needed(part)]
+        elif key == "OR":
+            parts = [needed(part) for part in wanted]
+            found += [[each for part in parts for each in part[0]]] if all(parts) else []
+        elif key != "NOT":
+            found += [[each] for each in _needed(key, wanted if isinstance(wanted, Mapping) else {"eq": wanted})]
+    return [each for each in found if 0 < len(each) <= MOST_LOOKED_UP][:MOST_LOOKED_UP]
+
+
+def _needed(key: str, tests: Mapping[str, Any]) -> Iterator[Needed]:
+    for among in ([tests["eq"]] if "eq" in tests else [], tests.get("in", [])):
+        if among and None not in among:
+            yield Needed(key, among=json.dumps(list(among), ensure_ascii=False))
+    least, most = tests.get("gt", tests.get("gte")), tests.get("lt", tests.get("lte"))
+    if least is not None or most is not None:
+        yield Needed(key, least, most)
+
+
+def passing(db: Connection, kind: str, filters: Sequence[Sequence[Needed]], most: int) -> set[int] | None:
+    """The row ids of facts or messages that may meet all of `needed`; None: they are more than `most`, or not known."""
+    found: set[int] | None = None
+    for each in filters:
+        ids = set[int]()
+        for sql, bindings in (_looked_up(kind, one) for one in each):
+            # Counted first: to make numbers of Python of what is too many takes four times as long.
+            if len(ids) > most or db.execute(f"{sql} LIMIT 1 OFFSET ?", (*bindings, most)).get is not None:
+                break
+            ids.update(id_ for (id_,) in db.execute(sql, bindings))
+        else:
+            found = ids if found is None else found & ids
+    return None if found is not None and len(found) > most else found
+
+
+def _looked_up(kind: str, wanted: Needed) -> Condition:
+    """The SQL of the row ids that have it, of long texts by their beginnings, and its bindings."""
+    sql, bindings = f"SELECT id FROM {kind}_metadata WHERE key = {_beginning('?')}", list[Any]([wanted.key])
+    if wanted.among:
+        text = _beginning("value")
+        sql += f" AND value IN (SELECT CASE type WHEN 'text' THEN {text} ELSE value END FROM json_each(?))"
+        bindings.append(wanted.among)
+    for sign, value in ((">=", wanted.least), ("<=", wanted.most)):
+        if value is not None:
+            sql += f" AND value {sign} {_beginning('?') if isinstance(value, str) else '?'}"
+            bindings.append(value)
+    return sql, bindings
+
+
+def _beginning(text: str) -> str:
+    return f"substr({text}, 1, {LONGEST_MEMBER})"
 
 
 def check_metadata(metadata: Mapping[str, Any] | None) -> str:

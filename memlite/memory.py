@@ -1102,6 +1102,7 @@ class Memory:
                     entity_reach=entity_reach,
                     filter_sql=sql,
                     filter_bindings=bindings,
+                    needed=filters.needed(conditions or {}),
                     now=now,
                     as_of=then[0] if then else None,
                     known_at=known[0] if known else None,

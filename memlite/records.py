@@ -583,8 +583,8 @@ class Pruned:
 class Fault:
     """Something in the file that is out of step with what it comes from.
 
-    place: "schema", "words", "rows", "references" or "vectors". count: how many of `what`, in the plural. mendable:
-    whether `repair` puts it right; if not, `what` says what to do.
+    place: "schema", "words", "metadata", "rows", "references" or "vectors". count: how many of `what`, in the
+    plural. mendable: whether `repair` puts it right; if not, `what` says what to do.
     """
 
     place: str

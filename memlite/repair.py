@@ -21,7 +21,7 @@ from memlite.records import Fault
 from memlite.virtual import discard
 from memlite.words import beside, digest, fold
 
-_VECTOR_TABLES = tuple(f"{kind}_vectors" for kind in vectors.KINDS)
+_DERIVED_TABLES = (*(f"{kind}_vectors" for kind in vectors.KINDS), *(f"{kind}_metadata" for kind in schema.MEMBERS_OF))
 _WORD_PARTS = ("data", "idx", "docsize", "config", "content")
 _FORMS: dict[str, Callable[..., str]] = {"memlite_digest": digest, "memlite_beside": beside, "memlite_fold": fold}
 _LONGEST = 32_768  # bytes that FTS5 keeps of a token
@@ -113,13 +113,12 @@ def _checks_of(database: Database) -> list[_Check]:
 def _checks(db: apsw.Connection) -> Iterator[_Check]:
     """What is looked at, in an order in which nothing that is put right needs what comes later."""
     missing = _missing_tables(db)
-    derived = [name for name in missing if name in _VECTOR_TABLES]
+    derived = [name for name in missing if name in _DERIVED_TABLES]
     if missing != derived:
         what = f"table(s) gone ({', '.join(missing)}); nothing else was looked at: restore a backup"
         yield _Check("schema", what, lambda db: len(missing))
         return
-    if derived:
-        yield _Check("vectors", "vector table(s) gone", lambda db: len(derived), lambda db: _make_tables(db, derived))
+    yield from (_check_gone(name) for name in derived)
     yield _Check(
         "schema",
         "view(s), trigger(s) or index(es) of the schema missing or changed",
@@ -128,6 +127,7 @@ def _checks(db: apsw.Connection) -> Iterator[_Check]:
     )
     yield from _SCOPES
     yield _Check("words", "word index(es) that disagree with the rows", lambda db: len(_words_apart(db)), _remake_words)
+    yield from (_check_members(kind) for kind in schema.MEMBERS_OF)
     yield from _REFERENCES
     yield from _ROWS
     yield from _VECTORS
@@ -179,9 +179,13 @@ def _missing_tables(db: apsw.Connection) -> list[str]:
     return [name for name in wanted if name not in there and not name.startswith(tuple(schema.WORDS))]
 
 
-def _make_tables(db: apsw.Connection, names: list[str]) -> None:
-    for name in names:
-        db.execute(_schema()[name][1])
+def _check_gone(table: str) -> _Check:
+    """A table that is not there; what was in it is made by other checks."""
+
+    def make(db: apsw.Connection) -> None:
+        db.execute(_schema()[table][1])
+
+    return _Check(table.partition("_")[2], f"table(s) gone: {table}", lambda _: 1, make)
 
 
 def _other_objects(db: apsw.Connection) -> list[str]:
@@ -256,6 +260,28 @@ def _remake_words(db: apsw.Connection) -> None:
         discard(db, table, _WORD_PARTS)
         schema.run(db, script)
         rebuild_words(db, table)
+
+
+# Metadata.
+
+
+def _check_members(kind: str) -> _Check:
+    """What filters look up, and what the rows' metadata says."""
+    table, said = f"{kind}_metadata", schema.MEMBERS_OF[kind]
+    there = f"SELECT key, value, id FROM {table}"
+    apart = (
+        f"SELECT count(*) FROM (SELECT * FROM ({said} EXCEPT {there}) UNION ALL SELECT * FROM ({there} EXCEPT {said}))"
+    )
+
+    def count(db: apsw.Connection) -> int:
+        return 0 if table in _missing_tables(db) else int(db.execute(apart).get)
+
+    def mend(db: apsw.Connection) -> None:
+        db.execute(f"DELETE FROM {table}")
+        db.execute(f"INSERT OR IGNORE INTO {table} {said}")
+
+    what = f"member(s) of the metadata of {kind}s that filters do not find, or find where they are not"
+    return _Check("metadata", what, count, mend)
 
 
 # Rows.

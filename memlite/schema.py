@@ -383,12 +383,52 @@ def _shorter(digest: Any) -> Any:
     return "a" + base64.urlsafe_b64encode(bytes.fromhex(digest[7:])[:18]).decode()
 
 
+# What the metadata of facts and messages says at its top, for filters: texts, numbers and booleans. Of long keys and
+# texts only the beginning, so that more may be found than is asked for.
+LONGEST_MEMBER = 100  # characters
+_MEMBERS = f"""
+SELECT substr(member.key, 1, {LONGEST_MEMBER}),
+       CASE member.type WHEN 'text' THEN substr(member.atom, 1, {LONGEST_MEMBER}) ELSE member.atom END, {{row}}.id
+FROM {{before}} json_each(CASE WHEN json_valid({{row}}.metadata) THEN {{row}}.metadata ELSE '{{{{}}}}' END) AS member
+WHERE member.key IS NOT NULL AND member.atom IS NOT NULL
+"""
+MEMBERS_OF = {kind: _MEMBERS.format(row="t", before=f"{kind}s t CROSS JOIN") for kind in ("fact", "message")}
+_NEW, _OLD = (_MEMBERS.format(row=row, before="") for row in ("new", "old"))
+METADATA = "".join(
+    f"""
+CREATE TABLE {kind}_metadata(
+  key   TEXT NOT NULL,
+  value ANY NOT NULL,
+  id    INTEGER NOT NULL,                              -- of the {kind}
+  PRIMARY KEY(key, value, id)
+) STRICT, WITHOUT ROWID;
+INSERT OR IGNORE INTO {kind}_metadata {MEMBERS_OF[kind]};
+CREATE TRIGGER {kind}_metadata_insert AFTER INSERT ON {kind}s WHEN new.metadata <> '{{}}' BEGIN
+  INSERT OR IGNORE INTO {kind}_metadata {_NEW};
+END;
+CREATE TRIGGER {kind}_metadata_delete BEFORE DELETE ON {kind}s WHEN old.metadata <> '{{}}' BEGIN
+  DELETE FROM {kind}_metadata WHERE (key, value, id) IN ({_OLD});
+END;
+CREATE TRIGGER {kind}_metadata_before BEFORE UPDATE OF metadata ON {kind}s WHEN old.metadata <> '{{}}' BEGIN
+  DELETE FROM {kind}_metadata WHERE (key, value, id) IN ({_OLD});
+END;
+CREATE TRIGGER {kind}_metadata_after AFTER UPDATE OF metadata ON {kind}s WHEN new.metadata <> '{{}}' BEGIN
+  INSERT OR IGNORE INTO {kind}_metadata {_NEW};
+END;
+"""
+    for kind in MEMBERS_OF
+)
+
+# For what went on for more than a day.
+_BY_LAST_DAY = "CREATE INDEX facts_by_last_day ON facts(scope_id, event_end) WHERE event_end > event_start;"
+
 MIGRATIONS: tuple[str | Callable[[apsw.Connection], None], ...] = (
     _TABLES + _FACT_WORDS + _MESSAGE_WORDS,
     _CALIBRATION,
     _BY_DAY,
     _to_ordinary_tables,
     _to_short_digests,
+    METADATA + _BY_LAST_DAY,
 )
 VERSION = len(MIGRATIONS)
 

@@ -7,12 +7,13 @@ import json
 import operator
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date, tzinfo
+from itertools import islice
 
 import apsw
 
-from memlite import entities, facts, instants, messages, rank, scopes, standing, tokens, vectors
+from memlite import entities, facts, filters, instants, messages, rank, scopes, standing, tokens, vectors
 from memlite.records import Explain, Fact, Hit, Message
 from memlite.schema import HAPPENED_ON, SAID_ON
 from memlite.scopes import Reach
@@ -22,6 +23,8 @@ POOL = 30  # candidates of each lane
 MOST_ROWS = 1000  # rows that hold a term, up to which they are all read
 _MANY = 8  # times MOST_ROWS: texts of a scope from which on the words of a query are not counted out
 _COUNTED_OUT = 100_000  # row ids of an index up to which its rows are counted
+_MOST_PASSING = 50  # the share of the ids of an index, 1 of so many, of which a filter's rows are listed
+_FEW_PASSING = 300  # rows that may meet a filter, up to which their texts are read
 _MOST_COMBINED = 8  # common terms of a query that are looked for together in so many texts
 BEST = 20  # messages that nominate what stands beside them
 SPEAKING = 30  # messages that speak for their session, however many are nominated for a higher limit
@@ -31,7 +34,6 @@ _WORD = re.compile(r"\w+")
 _BEGINNING, _MOST_BEGINNINGS = 4, 8  # letters of a word that may begin a name, and such words of a query
 _NAME_WORDS = 4  # words of the longest entity name looked up in a query
 _RUN_CHARACTERS = 8
-_LONGEST_EVENT = 366  # days before a period in which an event that reaches into it is looked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,9 @@ class Asked:
     facts may be shown as well. current_first: those that have replaced them before them; else, where the query asks for
     what was, behind them.
     as_of: UTC milliseconds at which what is shown has to hold, instead of now. known_at: at which memlite knew it.
-    half_life: milliseconds in which the odds of a hit halve; None: its age does not count. zone: of what is shown.
+    needed: what the filter needs (filters.needed); passing: of each kind the only rows that may meet it, if it is
+    known. half_life: milliseconds in which the odds of a hit halve; None: its age does not count. zone: of what is
+    shown.
     """
 
     query: Query
@@ -86,6 +90,8 @@ class Asked:
     filter_sql: str
     filter_bindings: Sequence[object]
     now: int
+    needed: Sequence[Sequence[filters.Needed]] = ()
+    passing: Mapping[vectors.Kind, set[int]] = field(default_factory=dict)
     periods: Sequence[tuple[date, date]] = ()
     dated: int = 0
     then: int | None = None
@@ -174,6 +180,7 @@ def ranking(db: apsw.Connection, asked: Asked, include: Collection[str], limit: 
     """Every candidate with its score, and the first `limit` hits among them."""
     if not scopes.outside(db, asked.reach):
         asked = replace(asked, reach=replace(asked.reach, terms=""))  # a term that all have only costs time
+    asked = replace(asked, passing=_passing(db, asked))
     named = _named_entities(db, asked)
     pool = max(POOL, 2 * limit)
     nominated = candidates(db, asked, include, pool, named)
@@ -216,6 +223,18 @@ def _lift(db: apsw.Connection, asked: Asked, found: Mapping[int, rank.Signals]) 
     for behind, first in pairs:
         rank.lift(found[first], found[behind], vectors=asked.vector is not None)
     return {behind for behind, _ in pairs}
+
+
+def _passing(db: apsw.Connection, asked: Asked) -> dict[vectors.Kind, set[int]]:
+    """Of each kind the only rows that may meet the filter, where these are few."""
+    found: dict[vectors.Kind, set[int]] = {}
+    for lane in LANES.values() if asked.needed else ():
+        first, last = _ends(db, f"{lane.kind}_words")
+        most = MOST_ROWS + (last - first) // _MOST_PASSING
+        ids = filters.passing(db, lane.kind, asked.needed, most)
+        if ids is not None:
+            found[lane.kind] = ids
+    return found
 
 
 def candidates(
@@ -594,31 +613,32 @@ def _combined(
     others = [asked.query.terms[at] for at in common]
     rare = [asked.query.terms[at] for at in telling if at not in terms.common]
     wanted = sum(1 << at for at in telling)
-    held = {id_: bits & wanted for id_, bits in terms.rows.items() if bits & wanted}
-    for at, term in zip(common, others) if rare else ():
+    among = asked.passing.get(lane.kind)
+    few = among is not None and len(among) <= _FEW_PASSING
+    if among is not None and few:
+        _look_up(db, asked, lane, terms, among)
+    held = {id_: bits & wanted for id_, bits in terms.rows.items() if bits & wanted and (among is None or id_ in among)}
+    for at, term in zip(common, others) if rare and not few else ():
         sql = f"SELECT rowid FROM {lane.kind}_words WHERE {lane.kind}_words MATCH ?"
         for (id_,) in db.execute(sql, (match_expression(rare, scope, also=(term,)),)):
-            held[id_] |= 1 << at
+            if id_ in held:
+                held[id_] |= 1 << at
     alike: dict[int, list[int]] = {}
     for id_, bits in held.items():
         alike.setdefault(bits, []).append(id_)
     shares: dict[float, list[int]] = {}
     for bits, ids in alike.items():
         shares.setdefault(terms.share(bits), []).extend(ids)
-    best = [id_ for share in sorted(shares, reverse=True) for id_ in sorted(shares[share], reverse=True)]
-    found: list[int] = []
-    start, count = 0, 2 * pool  # mostly all may be hits; of what hardly any may, many are asked for at once
-    while start < len(best) and len(found) < pool:
-        part = best[start : start + count]
-        visible = shown(db, asked, lane, part)
-        found += [id_ for id_ in part if id_ in visible]
-        start, count = start + count, 8 * pool
+    best = (id_ for share in sorted(shares, reverse=True) for id_ in sorted(shares[share], reverse=True))
+    found = _first_shown(db, asked, lane, best, pool)
+    if few:
+        return found
     together: dict[int, None] = {}
     for count in range(len(others), int(len(found) >= pool), -1):  # as many of them as there are texts for
         if len(together) < pool:
             expression = match_expression((), scope, also=others[:count])
             together |= dict.fromkeys(_matching(db, asked, lane, expression, pool, best_first=False))
-    return [*found[:pool], *list(together)[:pool]]
+    return [*found, *list(together)[:pool]]
 
 
 def _matching(
@@ -626,44 +646,58 @@ def _matching(
 ) -> list[int]:
     """The visible rows that match, by BM25 or the newest first."""
     words, alias = f"{lane.kind}_words", lane.alias
+    order = f"{words}.rank" if best_first else f"{words}.rowid DESC"
+    among = asked.passing.get(lane.kind)
+    if among is not None:
+        rows = db.execute(f"SELECT rowid FROM {words} WHERE {words} MATCH ? ORDER BY {order}", (expression,))
+        return _first_shown(db, asked, lane, (id_ for (id_,) in rows if id_ in among), pool)
     rows = db.execute(
         f"""
         SELECT {words}.rowid FROM {words} CROSS JOIN {lane.table} {alias} ON {alias}.id = {words}.rowid
         WHERE {words} MATCH ? AND {asked.condition(lane)} AND {asked.filter_sql}
-        ORDER BY {f"{words}.rank" if best_first else f"{words}.rowid DESC"} LIMIT ?
+        ORDER BY {order} LIMIT ?
         """,
         (expression, *asked.filter_bindings, pool),
     )
     return [id_ for (id_,) in rows]
 
 
+def _first_shown(db: apsw.Connection, asked: Asked, lane: Lane, ids: Iterable[int], count: int) -> list[int]:
+    """The first of these rows that may be hits."""
+    found: list[int] = []
+    rest, size = iter(ids), 2 * count  # mostly all may be hits; of what hardly any may, many are asked for at once
+    while len(found) < count and (part := list(islice(rest, size))):
+        visible = shown(db, asked, lane, part)
+        found += [id_ for id_ in part if id_ in visible]
+        size = 8 * count
+    return found[:count]
+
+
 def _by_day(db: apsw.Connection, asked: Asked, lane: Lane, pool: int) -> list[int]:
-    """What was said, or what happened, in a period that the query names: of each the first ones."""
+    """What was said, or what happened, in a period that the query names: of each the first ones, and of what had begun
+    before and went on then those that ended first.
+    """
     alias = lane.alias
     first_day = (HAPPENED_ON if lane is FACTS else SAID_ON).format(alias)
-    last_day = f"coalesce(f.event_end, {first_day})" if lane is FACTS else first_day
     found: list[int] = []
-    for first, last in asked.periods:
-        earliest = date.fromordinal(max(1, first.toordinal() - _LONGEST_EVENT)) if lane is FACTS else first
-        rows = db.execute(
-            f"""
-            SELECT id FROM (SELECT {alias}.id AS id, {first_day} AS day
-              FROM ({asked.reach.scopes}) s CROSS JOIN {lane.table} {alias} ON {alias}.id IN (
-                SELECT {alias}.id FROM {lane.table} {alias}
-                WHERE {alias}.scope_id = s.id AND {first_day} BETWEEN ? AND ? AND {last_day} >= ?
-                  AND {asked.condition(lane)} AND {asked.filter_sql}
-                ORDER BY {first_day} LIMIT ?)
-              ORDER BY day LIMIT ?)
-            """,
-            (
-                *asked.reach.bindings,
-                *(day.isoformat() for day in (earliest, last, first)),
-                *asked.filter_bindings,
-                pool,
-                pool,
-            ),
-        )
-        found += [id_ for (id_,) in rows]
+    for first, last in ((first.isoformat(), last.isoformat()) for first, last in asked.periods):
+        within = [(first_day, f"{first_day} BETWEEN ? AND ?", (first, last))]
+        if lane is FACTS:
+            went_on = "f.event_end > f.event_start AND f.event_end >= ? AND f.event_start < ?"
+            within.append(("f.event_end", went_on, (first, first)))
+        for day, condition, bindings in within:
+            rows = db.execute(
+                f"""
+                SELECT id FROM (SELECT {alias}.id AS id, {day} AS day
+                  FROM ({asked.reach.scopes}) s CROSS JOIN {lane.table} {alias} ON {alias}.id IN (
+                    SELECT {alias}.id FROM {lane.table} {alias}
+                    WHERE {alias}.scope_id = s.id AND {condition} AND {asked.condition(lane)} AND {asked.filter_sql}
+                    ORDER BY {day} LIMIT ?)
+                  ORDER BY day LIMIT ?)
+                """,
+                (*asked.reach.bindings, *bindings, *asked.filter_bindings, pool, pool),
+            )
+            found += [id_ for (id_,) in rows]
     return found
 
 
@@ -671,7 +705,9 @@ def by_vector(db: apsw.Connection, asked: Asked, lane: Lane, pool: int) -> dict[
     """The nearest visible rows, nearest first, with their similarity."""
     if asked.vector is None:
         return {}
-    visible = vectors.Shown(lambda ids: shown(db, asked, lane, ids), lambda: _all_shown(db, asked, lane))
+    visible = vectors.Shown(
+        lambda ids: shown(db, asked, lane, ids), lambda: _all_shown(db, asked, lane), asked.passing.get(lane.kind)
+    )
     return dict(vectors.nearest(db, lane.kind, asked.vector, asked.reach, pool, visible))
 
 

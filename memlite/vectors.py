@@ -232,10 +232,11 @@ def fetch(db: apsw.Connection, kind: Kind, id_: int) -> bytes | None:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Which rows may be found. among: those of some; every: all of the scope."""
+    """Which rows may be found. among: those of some; every: all of the scope; only: no others, if it is known."""
 
     among: Callable[[Collection[int]], Collection[int]]
     every: Callable[[], Collection[int]]
+    only: Collection[int] | None = None
 
 
 def nearest(
@@ -257,6 +258,10 @@ def nearest(
     if held is None:
         near = _compared(db, kind, stored, reach, made, wanted)
     else:
+        if shown and shown.only is not None:
+            held = held.only(shown.only)
+        if not len(held):
+            return []
         chosen = held.nearest(stored)
         root = math.sqrt(len(held))
         bits = made.bits(least) if least else made.dimension

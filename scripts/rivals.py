@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import environment
+from resident import resident_mb
 
 USER = "me"
 TOGETHER = 1000  # texts that are stored at once, where a rival can
@@ -363,15 +364,6 @@ def _words(db: sqlite3.Connection, match: str) -> list[Any]:
 
 def _insert(db: sqlite3.Connection, text: str) -> None:
     db.execute("INSERT INTO c(text) VALUES (?)", (text,))
-
-
-def resident_mb() -> float:
-    """This process's resident memory now; 0 where the system does not say."""
-    try:
-        pages = int(Path("/proc/self/statm").read_text().split()[1])
-    except OSError:
-        return 0.0
-    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 STEPS: dict[str, Callable[..., dict[str, Any]]] = {"store": store, "start": start, "compare": compare}

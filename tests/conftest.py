@@ -94,6 +94,11 @@ def as_version_3(path: Path) -> None:
                         db.execute(f"INSERT INTO {name} VALUES (?, 1, 0, 0, 1, 9223372036854775807, ?)", (id_, packed))
         db.execute("ALTER TABLE embedder DROP COLUMN number")
         db.execute("ALTER TABLE embedder DROP COLUMN floats")
+        db.execute("DROP INDEX facts_by_last_day")
+        for kind in ("fact", "message"):
+            db.execute(f"DROP TABLE {kind}_metadata")
+            for when in ("insert", "delete", "before", "after"):
+                db.execute(f"DROP TRIGGER {kind}_metadata_{when}")
         db.execute("PRAGMA user_version = 3")
     db.close()
 

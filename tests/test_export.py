@@ -427,6 +427,7 @@ COLUMNS = {
     "ttls": "scope_id kind milliseconds  id",
     "embedder": "name dimension probes apart spread alike  generation number floats",
     **{f"{kind}_vectors": "id scope_id vector  number made_by" for kind in ("fact", "message", "entity")},
+    **{f"{kind}_metadata": " key value id" for kind in ("fact", "message")},
     "answers": " batch_id made_by facts",  # what is not done is begun again
 }
 

@@ -9,18 +9,21 @@ from typing import Any
 
 import apsw
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memlite.errors import InvalidInputError
-from memlite.filters import LOGICAL, MAX_DEPTH, OPERATORS, check_metadata, compile_filter, register
+from memlite.filters import LOGICAL, MAX_DEPTH, OPERATORS, check_metadata, compile_filter, needed, passing, register
+from memlite.schema import METADATA, run
 
 
 @pytest.fixture(scope="module")
 def db() -> apsw.Connection:
     connection = apsw.Connection(":memory:")
     register(connection)
-    connection.execute("CREATE TABLE facts (id INTEGER PRIMARY KEY, metadata TEXT NOT NULL) STRICT")
+    for kind in ("fact", "message"):
+        connection.execute(f"CREATE TABLE {kind}s (id INTEGER PRIMARY KEY, metadata TEXT NOT NULL) STRICT")
+    run(connection, METADATA)
     return connection
 
 
@@ -140,6 +143,55 @@ def test_sqlite_and_plain_python_agree_on_every_row(
     db: apsw.Connection, filters: dict[str, Any], rows: list[dict[str, Any]]
 ) -> None:
     assert matching(db, filters, rows) == [passes(filters, row) for row in rows]
+
+
+@given(filters=trees, rows=st.lists(metadatas, min_size=1, max_size=5))
+@example(filters={"n": {"gte": 2, "lt": 9}}, rows=[{"n": n} for n in range(10)])
+@example(filters={"t": "x" * 120, "u": {"lt": "y" * 101}}, rows=[{"t": "x" * 120, "u": "y" * 100}])
+@example(filters={"OR": [{"a": {"in": [1, "x\0y"]}}, {"b": True}]}, rows=[{"a": 1.0}, {"a": "x\0y"}, {"b": True}, {}])
+def test_all_that_passes_is_among_what_is_looked_up(
+    db: apsw.Connection, filters: dict[str, Any], rows: list[dict[str, Any]]
+) -> None:
+    passed = {number for number, verdict in enumerate(matching(db, filters, rows), 1) if verdict}
+    may = passing(db, "fact", needed(filters), most=9)
+    assert may is None or passed <= may
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        pytest.param({"n": 3}, {4}, id="equal"),
+        pytest.param({"n": {"in": [3, 5]}}, {4, 6}, id="one-of"),
+        pytest.param({"n": {"gte": 3, "lt": 5}}, {4, 5, 6}, id="a-range-with-both-ends"),
+        pytest.param({"n": {"gte": 3, "lt": 5}, "AND": [{"even": 1}]}, {5}, id="all-of"),
+        pytest.param({"OR": [{"n": 3}, {"n": {"gt": 8}}]}, {4, 9, 10}, id="any-of"),
+        pytest.param({"n": 3, "NOT": {"even": 1}}, {4}, id="beside-a-negation"),
+        pytest.param({"n": 77}, set(), id="nothing"),
+        pytest.param({"OR": [{"n": 3}, {"n": {"ne": 4}}]}, None, id="any-of-what-cannot-be-told"),
+        pytest.param({"n": {"gte": 0}}, None, id="too-many"),
+        pytest.param({"n": {"gte": 0}, "even": 1}, {1, 3, 5, 7, 9}, id="too-many-and-few"),
+        pytest.param({"n": {"exists": True}}, None, id="a-key"),
+        pytest.param({"x": None}, None, id="null"),
+        pytest.param({}, None, id="no-filter"),
+    ],
+)
+def test_what_a_filter_needs_is_looked_up(
+    db: apsw.Connection, filters: dict[str, Any], expected: set[int] | None
+) -> None:
+    matching(db, filters, [{"n": n, "even": int(n % 2 == 0)} for n in range(10)])
+    assert passing(db, "fact", needed(filters), most=5) == expected
+
+
+def test_what_is_looked_up_follows_the_rows(db: apsw.Connection) -> None:
+    def found(filters: dict[str, Any]) -> set[int] | None:
+        return passing(db, "message", needed(filters), most=5)
+
+    db.execute("INSERT INTO messages(id, metadata) VALUES (7, ?)", (check_metadata({"a": "x", "b": [1], "c": 2}),))
+    assert found({"a": "x"}) == found({"c": 2}) == {7}
+    db.execute("UPDATE messages SET metadata = ? WHERE id = 7", (check_metadata({"a": "y", "c": 2}),))
+    assert (found({"a": "x"}), found({"a": "y"}), found({"c": 2})) == (set(), {7}, {7})
+    db.execute("DELETE FROM messages WHERE id = 7")
+    assert not db.execute("SELECT count(*) FROM message_metadata").get
 
 
 @given(filters=trees, row=metadatas)

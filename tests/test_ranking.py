@@ -194,11 +194,16 @@ def test_of_very_many_texts_those_with_most_of_the_words_are_nominated(very_many
     assert len(hits) == 10
 
 
-def test_of_very_many_texts_filters_are_kept_to(very_many: Memory) -> None:
+@pytest.mark.parametrize("read", [0, 300], ids=["index", "texts"])
+def test_of_very_many_texts_filters_are_kept_to(very_many: Memory, read: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("memlite.search._FEW_PASSING", read)
     few = very_many.search("red dog zebra", user_id="u", filters={"n": {"lt": 5}}, limit=10)
     assert [hit.text for hit in few][:1] == ["The red dog has number 3."]
     assert all(hit.record.metadata["n"] < 5 for hit in few)
     assert very_many.search("zebra", user_id="u", filters={"n": 50})[0].text == "A zebra stood on a hill."
+    found = very_many.search("red dog zebra", user_id="u", filters={"n": {"gte": 30, "lt": 42}}, limit=2)
+    assert [hit.text for hit in found] == ["A red dog barked at the zebra.", "The red dog has number 39."]
+    assert not very_many.search("red dog zebra", user_id="u", filters={"n": 500})
 
 
 def test_of_very_many_texts_no_past_one_is_found(very_many: Memory) -> None:

@@ -71,6 +71,7 @@ def filled(path: Path) -> Path:
         bike = memory.remember(
             {"text": "Bo has a bike.", "entities": [{"name": "Bo", "type": "person", "aliases": ["Bolek"]}]},
             user_id="bo",
+            metadata={"colour": "red", "price": 10.5, "sold": False, "parts": [1]},
         )
         memory.update(bike.facts[0].id, text="Bo has a red bike.", kind="thing")
         memory.remember("Ana has a cold.", user_id="ana", expires_at="2001-01-01")
@@ -221,6 +222,15 @@ ROWS = [
     "UPDATE scopes SET agent_key = 0",
     "UPDATE scopes SET terms = 'nobody'",
 ]
+METADATA = [
+    "DELETE FROM fact_metadata",
+    "DELETE FROM fact_metadata WHERE key = 'sold'",
+    "UPDATE fact_metadata SET value = 'green' WHERE key = 'colour'",
+    "UPDATE fact_metadata SET id = id + 77",
+    "INSERT INTO message_metadata VALUES ('colour', 'red', 1)",
+    "DROP TABLE message_metadata",
+    "DROP TABLE fact_metadata",
+]
 FLAGS = [
     "UPDATE facts SET embedded = 0",
     "UPDATE messages SET embedded = 0 WHERE id = 2",
@@ -248,6 +258,7 @@ FLAGS = [
         *(pytest.param("words", script, id=script[:70]) for script in WORDS),
         *(pytest.param("schema", script, id=script[:70]) for script in SCHEMA),
         *(pytest.param("rows", script, id=script[:70]) for script in ROWS),
+        *(pytest.param("metadata", script, id=script[:70]) for script in METADATA),
         *(pytest.param("vectors", script, id=script[:70]) for script in FLAGS),
     ],
 )
@@ -269,10 +280,10 @@ def test_what_stock_sqlite_puts_out_of_step_is_found_and_mended(filled: Path, pl
 
 def test_all_of_it_at_once_is_mended(filled: Path) -> None:
     rows, hits = said(filled), found(filled)
-    for script in (*ROWS, *FLAGS[-4:], *SCHEMA, *WORDS[-3:]):
+    for script in (*ROWS, *FLAGS[-4:], *METADATA[-3:], *SCHEMA, *WORDS[-3:]):
         stock(filled, script)
     result = repaired(filled)
-    assert places(result) == {"words", "schema", "rows", "vectors"}
+    assert places(result) == {"words", "metadata", "schema", "rows", "vectors"}
     assert result.left == ()
     assert said(filled) == rows
     assert found(filled) == hits

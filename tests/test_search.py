@@ -292,6 +292,15 @@ def test_a_query_that_names_a_time_prefers_what_happened_then(memory: Memory) ->
     assert sorted(texts[:2]) == ["Ann baked bread on 2022-05-11.", "Ann baked bread once."]
 
 
+def test_what_went_on_at_a_named_time_is_found_whatever_began_or_ended_before(memory: Memory) -> None:
+    memory.remember([{"text": f"Note {n}.", "event": f"2022-{4 + n % 2:02}-03"} for n in range(90)], user_id="u")
+    memory.remember([{"text": f"Tour {n}.", "event": f"2022-04-0{n}/2022-04-20"} for n in range(1, 9)], user_id="u")
+    memory.remember({"text": "Clara sails round the world.", "event": "2019-02-01/2022-06-20"}, user_id="u")
+    hits = memory.search("What was there in May 2022?", user_id="u", limit=60, explain=True)
+    assert "Clara sails round the world." in texts(hits)
+    assert not [text for text in texts(hits) if text.startswith("Tour")]
+
+
 def test_the_words_of_a_user_count_more_than_an_assistants_long_answer(memory: Memory) -> None:
     words = "The violin lesson is on Tuesday, and after it we practise in the old school hall until six o'clock."
     for role, name in (("assistant", "Helper"), ("user", "Ann")):
