@@ -92,7 +92,7 @@ class Semantic:
             return None
         try:
             self._check(self.embedder)
-            return self._known(self.embedder, texts, kind, hashes or {})
+            return self._known(self.embedder, texts, kind, hashes)
         except ModelMissingError as error:
             if not self._automatic:
                 raise
