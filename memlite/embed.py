@@ -308,7 +308,7 @@ class _LoadedModel:
 
     FLASH_FROM = 64  # tokens
     PACKED = 128  # tokens in one run, where no single text has more
-    SEQUENCES = 32  # texts in one run
+    SEQUENCES = 32  # texts in one run at the most; llama.cpp ends the process where they do not divide its window
     SHARED_FROM = 4  # runs; making the second context takes a tenth of one
 
     def __init__(self, path: Path, n_threads: int, *, ranks: bool = False) -> None:
@@ -331,6 +331,7 @@ class _LoadedModel:
         self._strips = self._strips_accents()
         window = WINDOW_OF_PAIR if ranks else WINDOW
         self._window = min(window, api.llama_model_n_ctx_train(self._model) or window)
+        self._sequences = math.gcd(self._window, self.SEQUENCES)
         self.limit = self._window - len(self._tokens("", True))
         if ranks:
             self._check_ranks()
@@ -400,7 +401,7 @@ class _LoadedModel:
         group: list[list[int]] = []
         size, most = 0, min(self.PACKED, self._window)
         for tokens in texts:
-            if group and (size + len(tokens) > most or len(group) == self.SEQUENCES):
+            if group and (size + len(tokens) > most or len(group) == self._sequences):
                 yield group
                 group, size = [], 0
             group.append(tokens)
@@ -469,7 +470,7 @@ class _LoadedModel:
         api = self._api
         params = api.llama_context_default_params()
         params.n_ctx = params.n_batch = params.n_ubatch = self._window
-        params.n_seq_max = min(self.SEQUENCES, self._window)
+        params.n_seq_max = self._sequences
         params.kv_unified = True
         params.n_threads = params.n_threads_batch = self._n_threads
         params.embeddings = True

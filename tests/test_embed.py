@@ -445,6 +445,17 @@ def test_the_default_model_is_on_the_scale_that_the_others_are_brought_to(runtim
     assert (apart, alike) == pytest.approx((vectors.APART, vectors.ALIKE), abs=0.001)
 
 
+@pytest.mark.parametrize("window", [77, 80])
+def test_a_model_that_reads_a_window_of_any_length_gives_the_same(embedder, window, monkeypatch):
+    monkeypatch.setattr(embed, "WINDOW", window)
+    made = GGUFEmbedder(embedder.path)
+    try:
+        found = made.embed(LATIN * 3)
+    finally:
+        made.close()
+    assert min(map(likeness, found, embedder.embed(LATIN * 3))) > 0.9999
+
+
 class TestOpenEmbedder:
     def test_off_is_none(self):
         assert embed.open_embedder(False) is None
