@@ -20,7 +20,7 @@ MOST_DECRYPTED = 256_000_000  # bytes of an encrypted file that are searched: al
 _SHORTEST = 8  # bytes of a text below which finding it proves nothing
 
 _LISTED = "(SELECT value FROM json_each(?))"
-_MEMBERS = "(SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?))"
+_MEMBERS = "(SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(CAST(? AS TEXT)))"
 _IDS = "'user_id=' || user_id, 'agent_id=' || agent_id, 'run_id=' || run_id"
 # Where anything of a deletion may lie: a table, which of the row ids it is asked by, and the condition.
 _PLACES = (
@@ -76,8 +76,8 @@ class Erased:
     ttls: str
     ids: str
     uids: str
-    fact_members: str
-    message_members: str
+    fact_members: bytes
+    message_members: bytes
     fact_texts: dict[int, str]
     message_texts: dict[int, str]
 
@@ -106,8 +106,13 @@ def read(db: apsw.Connection, deletion: Deletion) -> Erased:
     )
 
 
-def _members(db: apsw.Connection, kind: str, ids: str) -> str:
-    return json.dumps(list(db.execute(f"{MEMBERS_OF[kind]} AND t.id IN {_LISTED}", (ids,))))
+def _members(db: apsw.Connection, kind: str, ids: str) -> bytes:
+    """As bytes: JSON may hold half of a surrogate pair, of which Python makes no text."""
+    rows = f"WITH found(key, value, id) AS ({MEMBERS_OF[kind]} AND t.id IN {_LISTED})"
+    listed: bytes = db.execute(
+        f"{rows} SELECT CAST(json_group_array(json_array(key, value, id)) AS BLOB) FROM found", (ids,)
+    ).get
+    return listed
 
 
 def places(db: apsw.Connection, erased: Erased) -> dict[str, int]:

@@ -198,12 +198,19 @@ def _key_conditions(key: str, wanted: object, column: str) -> Iterator[Condition
         wanted = {"eq": wanted}
     elif not wanted:
         raise InvalidInputError(f"{excerpt(key)} has no operator; there are {', '.join(OPERATORS)}")
+    there = f"EXISTS (SELECT 1 FROM json_each({column}) AS json_member WHERE json_member.key = ? AND"
+    met, bound = list[str](), list[Any]([key])
     for operator, operand in wanted.items():
         if operator not in OPERATORS:
             raise InvalidInputError(_unknown(key, operator))
         test, bindings, negated = _test(operator, operand)
-        sql = f"EXISTS (SELECT 1 FROM json_each({column}) AS json_member WHERE json_member.key = ? AND {test})"
-        yield (f"NOT {sql}" if negated else sql), [key, *bindings]
+        if negated:
+            yield f"NOT {there} {test})", [key, *bindings]
+        else:
+            met.append(test)
+            bound += bindings
+    if met:  # of one member: JSON that somebody else wrote may have a key twice
+        yield f"{there} {' AND '.join(met)})", bound
 
 
 def _unknown(key: str, operator: object) -> str:

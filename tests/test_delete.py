@@ -394,6 +394,15 @@ def test_what_others_still_say_is_no_trace(memory: Memory) -> None:
     assert memory.delete(fact.id).clean
 
 
+def test_metadata_that_another_program_wrote_goes_with_its_fact(memory: Memory, path: Path) -> None:
+    facts = memory.remember(["Ana likes tea.", "Bo rows."], user_id="u").facts
+    other = apsw.Connection(str(path))
+    other.execute("UPDATE facts SET metadata = ?", ('{"half": "\\ud800", "n": 0.30000000000000004, "n": true}',))
+    other.close()
+    members = {each.name: each for each in memory.delete(facts[0].id).checked}["fact_metadata"]
+    assert (members.before, members.after) == (3, 0)
+
+
 def test_what_stands_in_metadata_is_no_trace(memory: Memory) -> None:
     fact = memory.remember("The garden gate squeaks.", user_id="u").facts[0]
     memory.remember("Ben likes tea.", user_id="u", metadata={"note": "The garden gate squeaks."})

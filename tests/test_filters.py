@@ -282,6 +282,12 @@ def test_a_row_without_an_object_fails_instead_of_giving_null(db: apsw.Connectio
     ]
 
 
+def test_all_that_is_asked_of_a_key_is_asked_of_one_member(db: apsw.Connection) -> None:
+    filters = {"n": {"gte": 5, "lt": 2}}  # memlite writes no key twice, others may
+    condition, bindings = compile_filter(filters, "x.column1")
+    assert list(db.execute(f"""SELECT {condition} FROM (VALUES ('{{"n": 1, "n": 9}}')) AS x""", bindings)) == [(0,)]
+
+
 def test_wide_filters_stay_within_sqlites_limits(db: apsw.Connection) -> None:
     wide = {"OR": [{"n": {"gt": number}} for number in range(5000)]}
     assert matching(db, wide, [{"n": 1}, {"n": 0}]) == [True, False]

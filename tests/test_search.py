@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import random
 import time
@@ -9,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -727,6 +729,34 @@ def test_a_filter_holds_for_facts_found_by_their_entity(memory: Memory) -> None:
         [{"text": f"The firm, {n}.", "entities": ["Acme"], "metadata": {"n": n}} for n in range(100)], user_id="u"
     )
     assert texts(memory.search("Acme", user_id="u", filters={"n": 3})) == ["The firm, 3."]
+
+
+def test_a_search_with_a_filter_reads_the_file_anew_each_time(memory: Memory, path: Path) -> None:
+    memory.remember([{"text": f"Jonas likes tea {n}.", "metadata": {"n": n}} for n in range(200)], user_id="u1")
+    few = {"n": {"lt": 150}}  # more than are nominated
+    assert memory.search("tea", user_id="u1", filters=few)
+    with Memory(path, embedder=False, extractor=False) as other:
+        other.remember({"text": "Jonas likes tea and toast.", "metadata": {"n": 1}}, user_id="u1")
+    assert texts(memory.search("toast", user_id="u1", filters=few, limit=1)) == ["Jonas likes tea and toast."]
+
+
+@pytest.mark.parametrize("filters", [None, {"n": {"lt": 150}}], ids=["all", "filtered"])
+def test_a_search_leaves_no_cursor_behind(memory: Memory, filters: dict[str, Any] | None) -> None:
+    """Each one that stays makes every later statement slower: apsw looks through them all when it lets go of one."""
+    memory.remember(
+        [{"text": f"Jonas Berg likes tea {n}.", "entities": ["Jonas Berg"], "metadata": {"n": n}} for n in range(200)],
+        user_id="u1",
+    )
+
+    def cursors() -> int:
+        gc.collect()
+        return sum(isinstance(each, apsw.Cursor) for each in gc.get_objects())
+
+    before = cursors()
+    for past in (None, True):
+        memory.search("Does Jonas like tea in May 2024?", user_id="u1", filters=filters, past=past)
+    memory.context("Does Jonas like tea?", user_id="u1")
+    assert cursors() == before
 
 
 def test_a_filter_may_combine_conditions(memory: Memory) -> None:
