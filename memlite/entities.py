@@ -169,15 +169,17 @@ def beginning(db: apsw.Connection, start: str, reach: Reach) -> list[Mentioned]:
     Inside a word ("christoph" of Christopher) one is meant only where no other name begins so.
     """
     cut = f"LIMIT {_MOST_MEANT + 1}"
-    sql = f"""
-      SELECT * FROM (SELECT e.id, e.folded FROM ({reach.scopes}) s
-        CROSS JOIN entities e ON e.root_id = s.id AND e.folded >= ? AND e.folded < ? {cut})
-      UNION
-      SELECT * FROM (SELECT a.entity_id, a.folded FROM ({reach.scopes}) s
-        CROSS JOIN aliases a ON a.root_id = s.id AND a.folded >= ? AND a.folded < ? {cut})
-    """
-    bindings = 2 * (*reach.bindings, start, start + _LAST)
-    found = {id_: folded for id_, folded in db.execute(sql, bindings) if folded != start}
+    rows = db.execute(
+        f"""
+        SELECT * FROM (SELECT e.id, e.folded FROM ({reach.scopes}) s
+          CROSS JOIN entities e ON e.root_id = s.id AND e.folded >= ? AND e.folded < ? {cut})
+        UNION
+        SELECT * FROM (SELECT a.entity_id, a.folded FROM ({reach.scopes}) s
+          CROSS JOIN aliases a ON a.root_id = s.id AND a.folded >= ? AND a.folded < ? {cut})
+        """,
+        2 * (*reach.bindings, start, start + _LAST),
+    )
+    found = {id_: folded for id_, folded in rows if folded != start}
     meant = [id_ for id_, folded in found.items() if not folded[len(start)].isalnum()] or list(found)[: len(found) == 1]
     return [replace(each, in_part=True) for each in fetch(db, meant)] if len(meant) <= _MOST_MEANT else []
 

@@ -648,15 +648,16 @@ def _matching(
     words, alias = f"{lane.kind}_words", lane.alias
     order = f"{words}.rank" if best_first else f"{words}.rowid DESC"
     among = asked.passing.get(lane.kind)
-    # With a "+" each row that matches is tested; without, FTS5 would look up the words again for each of these rows.
-    narrowed = "" if among is None else f"AND +{words}.rowid IN (SELECT value FROM json_each(?))"
+    if among is not None:
+        rows = db.execute(f"SELECT rowid FROM {words} WHERE {words} MATCH ? ORDER BY {order}", (expression,))
+        return _first_shown(db, asked, lane, (id_ for (id_,) in rows if id_ in among), pool)
     rows = db.execute(
         f"""
         SELECT {words}.rowid FROM {words} CROSS JOIN {lane.table} {alias} ON {alias}.id = {words}.rowid
-        WHERE {words} MATCH ? {narrowed} AND {asked.condition(lane)} AND {asked.filter_sql}
+        WHERE {words} MATCH ? AND {asked.condition(lane)} AND {asked.filter_sql}
         ORDER BY {order} LIMIT ?
         """,
-        (expression, *([] if among is None else [json.dumps(list(among))]), *asked.filter_bindings, pool),
+        (expression, *asked.filter_bindings, pool),
     )
     return [id_ for (id_,) in rows]
 
