@@ -222,8 +222,15 @@ class Database:
                     reader = self._local.reader = self._connect()
                     reader.execute("PRAGMA query_only = ON")
                     self._readers.add(reader)
-                with reader:
-                    yield reader
+                try:
+                    with reader:
+                        yield reader
+                finally:
+                    # apsw keeps a cursor that is let go of after a newer one: where an error ended a loop over its rows
+                    # its statement goes on, and the connection would see this state of the file for ever.
+                    if self._local.depth == 1 and reader.txn_state("main") != apsw.SQLITE_TXN_NONE:
+                        self._local.reader = None
+                        reader.close(True)
         finally:
             self._local.depth -= 1
             with self._idle:

@@ -311,6 +311,24 @@ def test_a_file_is_for_its_owner_alone_and_stays_what_it_was_until_it_is_done(
     assert sorted(each.name for each in tmp_path.iterdir() if not each.name.startswith("memory.db")) == ["out.jsonl"]
 
 
+def test_an_export_that_failed_leaves_the_memory_as_good_as_it_was(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from memlite import exports
+
+    def fails(record: dict[str, Any]) -> bytes:
+        if record.get("record") == "fact":
+            raise OSError(28, "No space left on device")
+        return b""
+
+    with memory_at(path, embedder=Letters()) as memory:
+        memory.remember(["Ana sings.", "Ana rows.", "Ana paints."], user_id="ana")
+        with monkeypatch.context() as patch:
+            patch.setattr(exports, "line", fails)
+            with pytest.raises(FileError, match="No space left"):
+                memory.export(path.with_name("out.jsonl"), vectors=True)
+        memory.remember("Ana cooks.", user_id="ana")
+        assert "Ana cooks." in [fact.text for fact in memory.get_all(user_id="ana")]
+
+
 def test_a_link_is_followed(memory: Memory, tmp_path: Path) -> None:
     (tmp_path / "link.jsonl").symlink_to(tmp_path / "real.jsonl")
     memory.export(tmp_path / "link.jsonl")
