@@ -226,8 +226,8 @@ class Database:
                     with reader:
                         yield reader
                 finally:
-                    # Where an error ended a loop over rows something may keep their cursor, a traceback or apsw 3.54.0.0:
-                    # its statement goes on, and the connection would see this state of the file as long.
+                    # Where an error ended a loop over rows something may keep their cursor (a traceback, or apsw
+                    # 3.54.0.0): its statement goes on, and the connection would see this state of the file as long.
                     if self._local.depth == 1 and reader.txn_state("main") != apsw.SQLITE_TXN_NONE:
                         self._local.reader = None
                         reader.close(True)
