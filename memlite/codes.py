@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     _Array = np.ndarray[Any, Any]
 
 MOST = 4_000_000  # codes held of all scopes together; the scopes that were not searched for longest go first
+_MOST_IDS = 100_000_000  # up to which each may be a byte of a table
 _WEIGHED = 1024  # codes that are unpacked at once, each bit to four bytes
 _BLOCK = 65_536  # codes that are compared at once, and that fit into a processor's cache
 
@@ -102,9 +103,12 @@ class Codes:
 
         found = np.fromiter(ids, np.int64, len(ids))
         last = max(int(held[1].max()) for held in self.rows)
-        wanted = np.zeros(last + 1, bool)
-        wanted[found[found <= last]] = True
-        places = [np.flatnonzero(wanted[held[1]]) for held in self.rows]
+        if last < _MOST_IDS:
+            wanted = np.zeros(last + 1, bool)
+            wanted[found[found <= last]] = True
+            places = [np.flatnonzero(wanted[held[1]]) for held in self.rows]
+        else:  # ids that somebody has made up
+            places = [np.flatnonzero(np.isin(held[1], found)) for held in self.rows]
         rows = tuple(held[:, at] for held, at in zip(self.rows, places))
         blocks = tuple(block[:, at] for block, at in zip(self.blocks, places))
         return Codes(self.last, self.floats, rows, blocks)

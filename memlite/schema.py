@@ -387,13 +387,16 @@ def _shorter(digest: Any) -> Any:
 # texts only the beginning, so that more may be found than is asked for.
 LONGEST_MEMBER = 100  # characters
 _MEMBERS = f"""
-SELECT substr(member.key, 1, {LONGEST_MEMBER}),
+{{select}} substr(member.key, 1, {LONGEST_MEMBER}),
        CASE member.type WHEN 'text' THEN substr(member.atom, 1, {LONGEST_MEMBER}) ELSE member.atom END, {{row}}.id
 FROM {{before}} json_each(CASE WHEN json_valid({{row}}.metadata) THEN {{row}}.metadata ELSE '{{{{}}}}' END) AS member
 WHERE member.key IS NOT NULL AND member.atom IS NOT NULL
 """
-MEMBERS_OF = {kind: _MEMBERS.format(row="t", before=f"{kind}s t CROSS JOIN") for kind in ("fact", "message")}
-_NEW, _OLD = (_MEMBERS.format(row=row, before="") for row in ("new", "old"))
+MEMBERS_OF = {
+    kind: _MEMBERS.format(select="SELECT", row="t", before=f"{kind}s t CROSS JOIN") for kind in ("fact", "message")
+}
+# DISTINCT: the OR IGNORE of a trigger counts for nothing in an UPDATE OR ABORT.
+_NEW, _OLD = (_MEMBERS.format(select="SELECT DISTINCT", row=row, before="") for row in ("new", "old"))
 METADATA = "".join(
     f"""
 CREATE TABLE {kind}_metadata(
@@ -409,10 +412,9 @@ END;
 CREATE TRIGGER {kind}_metadata_delete BEFORE DELETE ON {kind}s WHEN old.metadata <> '{{}}' BEGIN
   DELETE FROM {kind}_metadata WHERE (key, value, id) IN ({_OLD});
 END;
-CREATE TRIGGER {kind}_metadata_before BEFORE UPDATE OF metadata ON {kind}s WHEN old.metadata <> '{{}}' BEGIN
+CREATE TRIGGER {kind}_metadata_update AFTER UPDATE OF metadata ON {kind}s
+WHEN new.metadata <> old.metadata BEGIN
   DELETE FROM {kind}_metadata WHERE (key, value, id) IN ({_OLD});
-END;
-CREATE TRIGGER {kind}_metadata_after AFTER UPDATE OF metadata ON {kind}s WHEN new.metadata <> '{{}}' BEGIN
   INSERT OR IGNORE INTO {kind}_metadata {_NEW};
 END;
 """

@@ -231,7 +231,7 @@ def _passing(db: apsw.Connection, asked: Asked) -> dict[vectors.Kind, set[int]]:
     for lane in LANES.values() if asked.needed else ():
         first, last = _ends(db, f"{lane.kind}_words")
         most = MOST_ROWS + (last - first) // _MOST_PASSING
-        ids = filters.passing(db, lane.kind, asked.needed, most)
+        ids = filters.passing(db, lane.kind, asked.needed, most) if first <= last else None
         if ids is not None:
             found[lane.kind] = ids
     return found

@@ -97,7 +97,7 @@ def as_version_3(path: Path) -> None:
         db.execute("DROP INDEX facts_by_last_day")
         for kind in ("fact", "message"):
             db.execute(f"DROP TABLE {kind}_metadata")
-            for when in ("insert", "delete", "before", "after"):
+            for when in ("insert", "delete", "update"):
                 db.execute(f"DROP TRIGGER {kind}_metadata_{when}")
         db.execute("PRAGMA user_version = 3")
     db.close()

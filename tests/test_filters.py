@@ -190,6 +190,11 @@ def test_what_is_looked_up_follows_the_rows(db: apsw.Connection) -> None:
     assert found({"a": "x"}) == found({"c": 2}) == {7}
     db.execute("UPDATE messages SET metadata = ? WHERE id = 7", (check_metadata({"a": "y", "c": 2}),))
     assert (found({"a": "x"}), found({"a": "y"}), found({"c": 2})) == (set(), {7}, {7})
+    alike = check_metadata({"k" * 101: 1, "k" * 102: 1.0})
+    db.execute("UPDATE OR ABORT messages SET metadata = ? WHERE id = 7", (alike,))
+    db.execute("INSERT INTO messages(id, metadata) VALUES (8, '{}')")
+    db.execute("UPDATE OR IGNORE messages SET metadata = '{}', id = 8 WHERE id = 7")
+    assert found({"k" * 103: 1}) == {7}
     db.execute("DELETE FROM messages WHERE id = 7")
     assert not db.execute("SELECT count(*) FROM message_metadata").get
 

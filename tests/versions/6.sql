@@ -36,19 +36,19 @@ CREATE TABLE batches(
   made_by      TEXT NOT NULL DEFAULT '',               -- model and prompt version that extracted it last
   CHECK((worker IS NULL) = (lease_until IS NULL))
 ) STRICT;
-INSERT INTO batches VALUES(1,'6a8288d405af4d5cabb072e1f725fa35',2,'','','{}',NULL,1796126115176,'done',1,'',NULL,NULL,NULL,'echo 1');
-INSERT INTO batches VALUES(2,'d80996b5187a42d4a9deb9a996f94a0e',3,'','','{}',NULL,1796126115221,'done',1,'',NULL,NULL,NULL,'echo 1');
-INSERT INTO batches VALUES(3,'5be0c9e570ce4f76a7c50c18ebf23d8a',1,'','','{}',NULL,1796126115226,'stored',0,'',NULL,NULL,NULL,'');
-INSERT INTO batches VALUES(4,'bf94c75cd9c44095adab9ecb44011951',1,'','','{}',NULL,1796126115227,'done',0,'',NULL,NULL,NULL,'');
-INSERT INTO batches VALUES(5,'2b91e94fc5b244a7afd928722f39e983',1,'','','{}',NULL,1796126115228,'done',0,'',NULL,NULL,NULL,'');
-INSERT INTO batches VALUES(6,'d765e1ccc426483880c2756304cddc36',4,'','','{}',NULL,1796126115230,'done',0,'',NULL,NULL,NULL,'');
-INSERT INTO batches VALUES(7,'4e4864761e82426989d351c869067367',1,'','','{}',NULL,1796126115234,'done',0,'',NULL,NULL,NULL,'');
-INSERT INTO batches VALUES(8,'db573d13f0c64ea3902ed25c85ce1b5f',1,'','','{}',NULL,1796126115262,'done',0,'',NULL,NULL,NULL,'');
-INSERT INTO batches VALUES(9,'174ae2a7218647088885c0f858cbe015',1,'','','{}',NULL,1796126115264,'done',0,'',NULL,NULL,NULL,'');
-INSERT INTO batches VALUES(10,'024ef7e2360a44c78a17a486a7a9e881',1,'','','{}',NULL,1796126115266,'done',1,'',NULL,NULL,NULL,'echo 1');
-INSERT INTO batches VALUES(11,'5d76eecf9309441d86b596d416b162d4',1,'undo','','{"state": "done"}',NULL,1796126115278,'done',0,'',NULL,NULL,10,'');
-INSERT INTO batches VALUES(12,'6060fd9a5c8e45f99224192308cc1aa6',1,'','','{}',NULL,1796126115280,'queued',0,'',NULL,NULL,NULL,'');
-INSERT INTO batches VALUES(13,'9e636e06d73541a394fc6735301a5f2f',1,'','','{}',NULL,1796126115281,'done',0,'',NULL,NULL,NULL,'');
+INSERT INTO batches VALUES(1,'89a5e02b5fab4e3995a23067b4cda878',2,'','','{}',NULL,1796130190758,'done',1,'',NULL,NULL,NULL,'echo 1');
+INSERT INTO batches VALUES(2,'935d4e2369d94cc89d1c072467ffa8b9',3,'','','{}',NULL,1796130190814,'done',1,'',NULL,NULL,NULL,'echo 1');
+INSERT INTO batches VALUES(3,'bef0847b8a1b4662ae78d29d5fc9fb27',1,'','','{}',NULL,1796130190819,'stored',0,'',NULL,NULL,NULL,'');
+INSERT INTO batches VALUES(4,'3ff21c2e60ce4ae6b5887b460d991415',1,'','','{}',NULL,1796130190822,'done',0,'',NULL,NULL,NULL,'');
+INSERT INTO batches VALUES(5,'d11f5d977fa84e33833e2d955fd3f312',1,'','','{}',NULL,1796130190823,'done',0,'',NULL,NULL,NULL,'');
+INSERT INTO batches VALUES(6,'db4eb2e9734b4edfbfabee8809d22205',4,'','','{}',NULL,1796130190825,'done',0,'',NULL,NULL,NULL,'');
+INSERT INTO batches VALUES(7,'8bfc1f2ecfc44aa2b0740cb3843316a6',1,'','','{}',NULL,1796130190829,'done',0,'',NULL,NULL,NULL,'');
+INSERT INTO batches VALUES(8,'1055585137b944338022c430b1dfd3f6',1,'','','{}',NULL,1796130190857,'done',0,'',NULL,NULL,NULL,'');
+INSERT INTO batches VALUES(9,'d6da220b075a489198d8eead570be6fd',1,'','','{}',NULL,1796130190859,'done',0,'',NULL,NULL,NULL,'');
+INSERT INTO batches VALUES(10,'a8863e5e4b9e4747ad4d6ac0df728514',1,'','','{}',NULL,1796130190861,'done',1,'',NULL,NULL,NULL,'echo 1');
+INSERT INTO batches VALUES(11,'3bbe4e6e81694320800a197c7d395068',1,'undo','','{"state": "done"}',NULL,1796130190873,'done',0,'',NULL,NULL,10,'');
+INSERT INTO batches VALUES(12,'d4540f2ee608485197f39ddb0b1a58d4',1,'','','{}',NULL,1796130190876,'queued',0,'',NULL,NULL,NULL,'');
+INSERT INTO batches VALUES(13,'2c3d6c20c9e548a18e6535536c891bde',1,'','','{}',NULL,1796130190877,'done',0,'',NULL,NULL,NULL,'');
 CREATE INDEX batches_claimed ON batches(scope_id) WHERE worker IS NOT NULL;
 CREATE INDEX batches_queued ON batches(id) WHERE state = 'queued';
 CREATE INDEX batches_undoing ON batches(undoes) WHERE undoes IS NOT NULL;
@@ -71,10 +71,10 @@ CREATE TABLE entities(
   embedded INTEGER NOT NULL DEFAULT 0 CHECK(embedded IN (0, 1)),
   UNIQUE(root_id, folded, type)
 ) STRICT;
-INSERT INTO entities VALUES(1,'ca9de34ce0ea4f3e8cb78e40e114be44',1,'Ana','ana','person',1);
-INSERT INTO entities VALUES(2,'770111ed4ab04b219f576c53fcfad893',3,'Ana','ana','person',1);
-INSERT INTO entities VALUES(3,'236b98321bb24b8eb7533be4dd229450',4,'Bo','bo','person',1);
-INSERT INTO entities VALUES(4,'77b8905b27e049a8804305e452531c7e',1,'Bo','bo','unknown',1);
+INSERT INTO entities VALUES(1,'c6157e3e56324f4ea2003a9d7a79b73d',1,'Ana','ana','person',1);
+INSERT INTO entities VALUES(2,'2eb1ac0a67d541aaba93b78ca0edcdcf',3,'Ana','ana','person',1);
+INSERT INTO entities VALUES(3,'351bbb8a082a422db8daf953501a6f51',4,'Bo','bo','person',1);
+INSERT INTO entities VALUES(4,'4e3dde917ba14c329c1226d5400d404a',1,'Bo','bo','unknown',1);
 CREATE INDEX entities_unembedded ON entities(id) WHERE embedded = 0;
 DROP TABLE IF EXISTS entity_vectors;
 CREATE TABLE entity_vectors(
@@ -104,21 +104,21 @@ CREATE TABLE events(
   after    TEXT CHECK(after IS NULL OR json_valid(after)),
   at       INTEGER NOT NULL
 ) STRICT;
-INSERT INTO events VALUES(1,'9973175a5b29456eb0c3185977a0be4a','ADD',2,1,'echo','',NULL,NULL,1796126115219);
-INSERT INTO events VALUES(2,'6af059d2e7664cd2b10f7995b26c094a','ADD',3,2,'echo','',NULL,NULL,1796126115224);
-INSERT INTO events VALUES(3,'5d0ddaf9cdc14a0fae536918b761968a','ADD',1,4,'caller','',NULL,NULL,1796126115227);
-INSERT INTO events VALUES(4,'08fcfbd70218434b824c4314bb35665b','ADD',1,5,'caller','',NULL,NULL,1796126115228);
-INSERT INTO events VALUES(5,'5d0ddaf9cdc14a0fae536918b761968a','SUPERSEDE',1,5,'caller','','{"archived_at": null, "expires_at": null, "live": true, "valid_to": null}','{"replaced_by": "08fcfbd70218434b824c4314bb35665b", "valid_to": 1796126115228}',1796126115228);
-INSERT INTO events VALUES(6,'cc073ae4cd154fd8ad55e73a0a0494d9','ADD',4,6,'caller','',NULL,NULL,1796126115230);
-INSERT INTO events VALUES(7,'cc073ae4cd154fd8ad55e73a0a0494d9','UPDATE',4,NULL,'caller','','{"expires_at": null, "kind": "", "metadata": {"n": 1}, "text": "Bo has a bike."}','{"expires_at": null, "kind": "thing", "metadata": {"n": 1}, "text": "Bo has a red bike."}',1796126115232);
-INSERT INTO events VALUES(8,'bbf83e3a008c450d84a8ff86b6367e5e','ADD',1,7,'caller','',NULL,NULL,1796126115234);
-INSERT INTO events VALUES(9,'8023388da3524436a92bec34970ab054','ADD',1,8,'caller','',NULL,NULL,1796126115262);
-INSERT INTO events VALUES(10,'27752e3601024c5995018a8480d0d49a','ADD',1,9,'caller','',NULL,NULL,1796126115264);
-INSERT INTO events VALUES(11,'27752e3601024c5995018a8480d0d49a','ARCHIVE',1,NULL,'caller','','{"archived_at": null, "expires_at": null, "live": true, "valid_to": null}','{"archived_at": 1796126115265, "expires_at": null, "live": false, "valid_to": null}',1796126115265);
-INSERT INTO events VALUES(12,'e4ae2ec4a7614b01b7edd8c6d6b6abd4','ADD',1,10,'echo','',NULL,NULL,1796126115276);
-INSERT INTO events VALUES(13,'e4ae2ec4a7614b01b7edd8c6d6b6abd4','ARCHIVE',1,11,'caller','undo of 024ef7e2360a44c78a17a486a7a9e881','{"archived_at": null, "expires_at": null, "live": true, "valid_to": null}','{"archived_at": 1796126115278, "expires_at": null, "live": false, "valid_to": null}',1796126115278);
-INSERT INTO events VALUES(14,'a78a058e9626449dbd17d788e8eabc73','ADD',1,13,'caller','',NULL,NULL,1796126115281);
-INSERT INTO events VALUES(15,'a78a058e9626449dbd17d788e8eabc73','DELETE',1,NULL,'caller','',NULL,NULL,1796126115283);
+INSERT INTO events VALUES(1,'31c288087a084e74803cace0f34e30e9','ADD',2,1,'echo','',NULL,NULL,1796130190812);
+INSERT INTO events VALUES(2,'7be5d52196df4f0cbf69db0c0fe6ba7d','ADD',3,2,'echo','',NULL,NULL,1796130190817);
+INSERT INTO events VALUES(3,'75f75898cdfd4a5f8e233df503f39030','ADD',1,4,'caller','',NULL,NULL,1796130190822);
+INSERT INTO events VALUES(4,'1b9a9427e4524e71b0668b2467ac1378','ADD',1,5,'caller','',NULL,NULL,1796130190823);
+INSERT INTO events VALUES(5,'75f75898cdfd4a5f8e233df503f39030','SUPERSEDE',1,5,'caller','','{"archived_at": null, "expires_at": null, "live": true, "valid_to": null}','{"replaced_by": "1b9a9427e4524e71b0668b2467ac1378", "valid_to": 1796130190822}',1796130190823);
+INSERT INTO events VALUES(6,'bef7cc19c5984c22bad8f4df187529d5','ADD',4,6,'caller','',NULL,NULL,1796130190825);
+INSERT INTO events VALUES(7,'bef7cc19c5984c22bad8f4df187529d5','UPDATE',4,NULL,'caller','','{"expires_at": null, "kind": "", "metadata": {"n": 1}, "text": "Bo has a bike."}','{"expires_at": null, "kind": "thing", "metadata": {"n": 1}, "text": "Bo has a red bike."}',1796130190827);
+INSERT INTO events VALUES(8,'33e5c5a597994e3a934a7b1073169e77','ADD',1,7,'caller','',NULL,NULL,1796130190829);
+INSERT INTO events VALUES(9,'6d503b28b2484f569e07d6390a67c17d','ADD',1,8,'caller','',NULL,NULL,1796130190857);
+INSERT INTO events VALUES(10,'71ef7db69b9c41e3a24a8de5d240d812','ADD',1,9,'caller','',NULL,NULL,1796130190859);
+INSERT INTO events VALUES(11,'71ef7db69b9c41e3a24a8de5d240d812','ARCHIVE',1,NULL,'caller','','{"archived_at": null, "expires_at": null, "live": true, "valid_to": null}','{"archived_at": 1796130190860, "expires_at": null, "live": false, "valid_to": null}',1796130190860);
+INSERT INTO events VALUES(12,'7fca5332e32a493eaf91f716a14f7bb6','ADD',1,10,'echo','',NULL,NULL,1796130190871);
+INSERT INTO events VALUES(13,'7fca5332e32a493eaf91f716a14f7bb6','ARCHIVE',1,11,'caller','undo of a8863e5e4b9e4747ad4d6ac0df728514','{"archived_at": null, "expires_at": null, "live": true, "valid_to": null}','{"archived_at": 1796130190873, "expires_at": null, "live": false, "valid_to": null}',1796130190873);
+INSERT INTO events VALUES(14,'07db575ec92745e2bf858951262c38a6','ADD',1,13,'caller','',NULL,NULL,1796130190877);
+INSERT INTO events VALUES(15,'07db575ec92745e2bf858951262c38a6','DELETE',1,NULL,'caller','',NULL,NULL,1796130190879);
 CREATE INDEX events_by_batch ON events(batch_id);
 CREATE INDEX events_by_fact ON events(fact_uid);
 CREATE INDEX events_by_scope ON events(scope_id, id);
@@ -243,35 +243,19 @@ CREATE TABLE facts(
   CHECK(live = 0 OR (valid_to IS NULL AND recorded_to IS NULL AND archived_at IS NULL)),
   CHECK(ttl IS NULL OR expires_at IS NOT NULL)
 ) STRICT;
-INSERT INTO facts VALUES(1,'9973175a5b29456eb0c3185977a0be4a',2,1,'Ana rows on the Douro.','aDh0wiIQjMkGrrw7YALx7IHTE','',1,'User','','{}',NULL,'echo','1',1796126115219,1796126115176,0,NULL,NULL,NULL,1796126115176,1796126115176,NULL,NULL,1796126115176,NULL,NULL,NULL,0,1);
-INSERT INTO facts VALUES(2,'6af059d2e7664cd2b10f7995b26c094a',3,2,'Ana plays the cello.','aNj_GdtXYTz_sop3PDOClqgm_','',1,'User','','{}',NULL,'echo','1',1796126115224,1796126115221,0,NULL,NULL,NULL,1796126115221,1796126115221,NULL,NULL,1796126115221,NULL,NULL,NULL,0,1);
-INSERT INTO facts VALUES(3,'5d0ddaf9cdc14a0fae536918b761968a',1,4,'Ana drinks oat milk.','aRZfs4T_e8JhoiJXwCooud539','',0,'','','{}',NULL,'','',1796126115227,1796126115227,0,NULL,NULL,NULL,1796126115227,1796126115227,1796126115228,NULL,1796126115227,NULL,NULL,NULL,0,1);
-INSERT INTO facts VALUES(4,'08fcfbd70218434b824c4314bb35665b',1,5,'Ana drinks almond milk.','avsMWKo1VLcQ3tDwdUmIdIsYu','',1,'','','{}',NULL,'','',1796126115228,1796126115228,0,NULL,NULL,NULL,1796126115228,1796126115228,NULL,NULL,1796126115228,NULL,NULL,NULL,0,1);
-INSERT INTO facts VALUES(5,'cc073ae4cd154fd8ad55e73a0a0494d9',4,6,'Bo has a red bike.','aaS5U43tuBETN2MgJR6P26aY5','',1,'','thing','{"n":1}',NULL,'','',1796126115232,1796126115230,0,NULL,NULL,NULL,1796126115230,1796126115230,NULL,NULL,1796126115232,NULL,NULL,NULL,0,1);
-INSERT INTO facts VALUES(6,'6497bbbe1ef1424c9f6df823e594ee2c',4,6,'Bo has a bike.','aFnr24HytyfQl9w4xiMxxlnee','',0,'','','{"n":1}',NULL,'','',1796126115230,1796126115230,0,NULL,NULL,NULL,1796126115230,1796126115230,NULL,1796126115232,1796126115230,NULL,NULL,NULL,0,1);
-INSERT INTO facts VALUES(7,'bbf83e3a008c450d84a8ff86b6367e5e',1,7,'Ana has a cold.','aAS8Zyr2E0wrg_Gus6hVSzzQM','',1,'','','{}',NULL,'','',1796126115234,1796126115234,0,NULL,NULL,NULL,1796126115234,1796126115234,NULL,NULL,1796126115234,978307200000,NULL,NULL,0,1);
-INSERT INTO facts VALUES(8,'8023388da3524436a92bec34970ab054',1,8,'Ana is happy.','aROIayVZ5PTthSAh3z5IiSY2V','',1,'','mood','{}',NULL,'','',1796126115262,1796126115235,0,'2024-06-01','2024-08-31','season',1796126115235,1796126115235,NULL,NULL,1796126115235,4949726115235,3153600000000,NULL,0,1);
-INSERT INTO facts VALUES(9,'27752e3601024c5995018a8480d0d49a',1,9,'Ana owes Bo ten euros.','avVuuE4LzIzfU42L1_bicqqyL','',0,'','','{}',NULL,'','',1796126115264,1796126115263,0,NULL,NULL,NULL,1796126115263,1796126115263,NULL,NULL,1796126115263,NULL,NULL,1796126115265,0,0);
-INSERT INTO facts VALUES(10,'e4ae2ec4a7614b01b7edd8c6d6b6abd4',1,10,'Ana moved to Rome.','aC5lazahSVNuhxWsGYiWSb_hu','',0,'User','','{}',NULL,'echo','1',1796126115276,1796126115266,0,NULL,NULL,NULL,1796126115266,1796126115266,NULL,NULL,1796126115266,NULL,NULL,1796126115278,0,0);
-CREATE TRIGGER fact_metadata_after AFTER UPDATE OF metadata ON facts WHEN new.metadata <> '{}' BEGIN
-  INSERT OR IGNORE INTO fact_metadata 
-SELECT substr(member.key, 1, 100),
-       CASE member.type WHEN 'text' THEN substr(member.atom, 1, 100) ELSE member.atom END, new.id
-FROM  json_each(CASE WHEN json_valid(new.metadata) THEN new.metadata ELSE '{}' END) AS member
-WHERE member.key IS NOT NULL AND member.atom IS NOT NULL
-;
-END;
-CREATE TRIGGER fact_metadata_before BEFORE UPDATE OF metadata ON facts WHEN old.metadata <> '{}' BEGIN
-  DELETE FROM fact_metadata WHERE (key, value, id) IN (
-SELECT substr(member.key, 1, 100),
-       CASE member.type WHEN 'text' THEN substr(member.atom, 1, 100) ELSE member.atom END, old.id
-FROM  json_each(CASE WHEN json_valid(old.metadata) THEN old.metadata ELSE '{}' END) AS member
-WHERE member.key IS NOT NULL AND member.atom IS NOT NULL
-);
-END;
+INSERT INTO facts VALUES(1,'31c288087a084e74803cace0f34e30e9',2,1,'Ana rows on the Douro.','aDh0wiIQjMkGrrw7YALx7IHTE','',1,'User','','{}',NULL,'echo','1',1796130190812,1796130190758,0,NULL,NULL,NULL,1796130190758,1796130190758,NULL,NULL,1796130190758,NULL,NULL,NULL,0,1);
+INSERT INTO facts VALUES(2,'7be5d52196df4f0cbf69db0c0fe6ba7d',3,2,'Ana plays the cello.','aNj_GdtXYTz_sop3PDOClqgm_','',1,'User','','{}',NULL,'echo','1',1796130190817,1796130190814,0,NULL,NULL,NULL,1796130190814,1796130190814,NULL,NULL,1796130190814,NULL,NULL,NULL,0,1);
+INSERT INTO facts VALUES(3,'75f75898cdfd4a5f8e233df503f39030',1,4,'Ana drinks oat milk.','aRZfs4T_e8JhoiJXwCooud539','',0,'','','{}',NULL,'','',1796130190822,1796130190821,0,NULL,NULL,NULL,1796130190821,1796130190821,1796130190822,NULL,1796130190821,NULL,NULL,NULL,0,1);
+INSERT INTO facts VALUES(4,'1b9a9427e4524e71b0668b2467ac1378',1,5,'Ana drinks almond milk.','avsMWKo1VLcQ3tDwdUmIdIsYu','',1,'','','{}',NULL,'','',1796130190823,1796130190822,0,NULL,NULL,NULL,1796130190822,1796130190822,NULL,NULL,1796130190822,NULL,NULL,NULL,0,1);
+INSERT INTO facts VALUES(5,'bef7cc19c5984c22bad8f4df187529d5',4,6,'Bo has a red bike.','aaS5U43tuBETN2MgJR6P26aY5','',1,'','thing','{"n":1}',NULL,'','',1796130190827,1796130190825,0,NULL,NULL,NULL,1796130190825,1796130190825,NULL,NULL,1796130190827,NULL,NULL,NULL,0,1);
+INSERT INTO facts VALUES(6,'44f485494402462880303d6aec0cb8f8',4,6,'Bo has a bike.','aFnr24HytyfQl9w4xiMxxlnee','',0,'','','{"n":1}',NULL,'','',1796130190825,1796130190825,0,NULL,NULL,NULL,1796130190825,1796130190825,NULL,1796130190827,1796130190825,NULL,NULL,NULL,0,1);
+INSERT INTO facts VALUES(7,'33e5c5a597994e3a934a7b1073169e77',1,7,'Ana has a cold.','aAS8Zyr2E0wrg_Gus6hVSzzQM','',1,'','','{}',NULL,'','',1796130190829,1796130190829,0,NULL,NULL,NULL,1796130190829,1796130190829,NULL,NULL,1796130190829,978307200000,NULL,NULL,0,1);
+INSERT INTO facts VALUES(8,'6d503b28b2484f569e07d6390a67c17d',1,8,'Ana is happy.','aROIayVZ5PTthSAh3z5IiSY2V','',1,'','mood','{}',NULL,'','',1796130190857,1796130190830,0,'2024-06-01','2024-08-31','season',1796130190830,1796130190830,NULL,NULL,1796130190830,4949730190830,3153600000000,NULL,0,1);
+INSERT INTO facts VALUES(9,'71ef7db69b9c41e3a24a8de5d240d812',1,9,'Ana owes Bo ten euros.','avVuuE4LzIzfU42L1_bicqqyL','',0,'','','{}',NULL,'','',1796130190859,1796130190858,0,NULL,NULL,NULL,1796130190858,1796130190858,NULL,NULL,1796130190858,NULL,NULL,1796130190860,0,0);
+INSERT INTO facts VALUES(10,'7fca5332e32a493eaf91f716a14f7bb6',1,10,'Ana moved to Rome.','aC5lazahSVNuhxWsGYiWSb_hu','',0,'User','','{}',NULL,'echo','1',1796130190871,1796130190861,0,NULL,NULL,NULL,1796130190861,1796130190861,NULL,NULL,1796130190861,NULL,NULL,1796130190873,0,0);
 CREATE TRIGGER fact_metadata_delete BEFORE DELETE ON facts WHEN old.metadata <> '{}' BEGIN
   DELETE FROM fact_metadata WHERE (key, value, id) IN (
-SELECT substr(member.key, 1, 100),
+SELECT DISTINCT substr(member.key, 1, 100),
        CASE member.type WHEN 'text' THEN substr(member.atom, 1, 100) ELSE member.atom END, old.id
 FROM  json_each(CASE WHEN json_valid(old.metadata) THEN old.metadata ELSE '{}' END) AS member
 WHERE member.key IS NOT NULL AND member.atom IS NOT NULL
@@ -279,7 +263,22 @@ WHERE member.key IS NOT NULL AND member.atom IS NOT NULL
 END;
 CREATE TRIGGER fact_metadata_insert AFTER INSERT ON facts WHEN new.metadata <> '{}' BEGIN
   INSERT OR IGNORE INTO fact_metadata 
-SELECT substr(member.key, 1, 100),
+SELECT DISTINCT substr(member.key, 1, 100),
+       CASE member.type WHEN 'text' THEN substr(member.atom, 1, 100) ELSE member.atom END, new.id
+FROM  json_each(CASE WHEN json_valid(new.metadata) THEN new.metadata ELSE '{}' END) AS member
+WHERE member.key IS NOT NULL AND member.atom IS NOT NULL
+;
+END;
+CREATE TRIGGER fact_metadata_update AFTER UPDATE OF metadata ON facts
+WHEN new.metadata <> old.metadata BEGIN
+  DELETE FROM fact_metadata WHERE (key, value, id) IN (
+SELECT DISTINCT substr(member.key, 1, 100),
+       CASE member.type WHEN 'text' THEN substr(member.atom, 1, 100) ELSE member.atom END, old.id
+FROM  json_each(CASE WHEN json_valid(old.metadata) THEN old.metadata ELSE '{}' END) AS member
+WHERE member.key IS NOT NULL AND member.atom IS NOT NULL
+);
+  INSERT OR IGNORE INTO fact_metadata 
+SELECT DISTINCT substr(member.key, 1, 100),
        CASE member.type WHEN 'text' THEN substr(member.atom, 1, 100) ELSE member.atom END, new.id
 FROM  json_each(CASE WHEN json_valid(new.metadata) THEN new.metadata ELSE '{}' END) AS member
 WHERE member.key IS NOT NULL AND member.atom IS NOT NULL
@@ -421,30 +420,14 @@ CREATE TABLE messages(
   spent           INTEGER NOT NULL DEFAULT 0 CHECK(spent IN (0, 1)),  -- a fact learnt from it was deleted
   embedded        INTEGER NOT NULL DEFAULT 0 CHECK(embedded IN (0, 1))
 ) STRICT;
-INSERT INTO messages VALUES(1,'ee1b8dc00146427daf4c9ad8e248fadb',2,1,NULL,'user','','Ana rows on the Douro.',NULL,'aDh0wiIQjMkGrrw7YALx7IHTE','','{}',1796126115176,0,1796126115176,NULL,0,1);
-INSERT INTO messages VALUES(2,'aefcf76752a04d49afb61f384de0ed5f',3,2,'m1','user','','Ana plays the cello.',NULL,'aNj_GdtXYTz_sop3PDOClqgm_','','{}',1796126115221,0,1796126115221,NULL,0,1);
-INSERT INTO messages VALUES(3,'86053faa7a154816805147b3a1be310a',1,3,NULL,'user','','安娜住在里斯本。',NULL,'aYidPQFyKJKMeoIVxL8WsxnDC','安娜 娜住 住在 在里 里斯 斯本 本 。','{}',1796126115226,0,1796126115226,NULL,0,1);
-INSERT INTO messages VALUES(4,'59d1ba069c1041ababeedf6a48ce5635',1,10,NULL,'user','','Ana moved to Rome.',NULL,'aC5lazahSVNuhxWsGYiWSb_hu','','{}',1796126115266,0,1796126115266,1796126115278,0,0);
-INSERT INTO messages VALUES(5,'3adc9497526b4b64b032cc201b13f1bd',1,12,NULL,'user','','Ana has a dog called Miso.',NULL,'az1JS_bjVeGdnIJ2eEmaJiedH','','{}',1796126115280,0,1796126115280,NULL,0,0);
-CREATE TRIGGER message_metadata_after AFTER UPDATE OF metadata ON messages WHEN new.metadata <> '{}' BEGIN
-  INSERT OR IGNORE INTO message_metadata 
-SELECT substr(member.key, 1, 100),
-       CASE member.type WHEN 'text' THEN substr(member.atom, 1, 100) ELSE member.atom END, new.id
-FROM  json_each(CASE WHEN json_valid(new.metadata) THEN new.metadata ELSE '{}' END) AS member
-WHERE member.key IS NOT NULL AND member.atom IS NOT NULL
-;
-END;
-CREATE TRIGGER message_metadata_before BEFORE UPDATE OF metadata ON messages WHEN old.metadata <> '{}' BEGIN
-  DELETE FROM message_metadata WHERE (key, value, id) IN (
-SELECT substr(member.key, 1, 100),
-       CASE member.type WHEN 'text' THEN substr(member.atom, 1, 100) ELSE member.atom END, old.id
-FROM  json_each(CASE WHEN json_valid(old.metadata) THEN old.metadata ELSE '{}' END) AS member
-WHERE member.key IS NOT NULL AND member.atom IS NOT NULL
-);
-END;
+INSERT INTO messages VALUES(1,'8b068faf58b24094bc456a3aa1249e74',2,1,NULL,'user','','Ana rows on the Douro.',NULL,'aDh0wiIQjMkGrrw7YALx7IHTE','','{}',1796130190758,0,1796130190758,NULL,0,1);
+INSERT INTO messages VALUES(2,'4a73f073077d4d82b1060313e9e60244',3,2,'m1','user','','Ana plays the cello.',NULL,'aNj_GdtXYTz_sop3PDOClqgm_','','{}',1796130190814,0,1796130190814,NULL,0,1);
+INSERT INTO messages VALUES(3,'6a173ea770af43de96c4b2c4c86e6357',1,3,NULL,'user','','安娜住在里斯本。',NULL,'aYidPQFyKJKMeoIVxL8WsxnDC','安娜 娜住 住在 在里 里斯 斯本 本 。','{}',1796130190819,0,1796130190819,NULL,0,1);
+INSERT INTO messages VALUES(4,'4ed79d37def74dff864da8411942eb94',1,10,NULL,'user','','Ana moved to Rome.',NULL,'aC5lazahSVNuhxWsGYiWSb_hu','','{}',1796130190861,0,1796130190861,1796130190873,0,0);
+INSERT INTO messages VALUES(5,'3c269be279994e6189c6eb009204b8ee',1,12,NULL,'user','','Ana has a dog called Miso.',NULL,'az1JS_bjVeGdnIJ2eEmaJiedH','','{}',1796130190876,0,1796130190876,NULL,0,0);
 CREATE TRIGGER message_metadata_delete BEFORE DELETE ON messages WHEN old.metadata <> '{}' BEGIN
   DELETE FROM message_metadata WHERE (key, value, id) IN (
-SELECT substr(member.key, 1, 100),
+SELECT DISTINCT substr(member.key, 1, 100),
        CASE member.type WHEN 'text' THEN substr(member.atom, 1, 100) ELSE member.atom END, old.id
 FROM  json_each(CASE WHEN json_valid(old.metadata) THEN old.metadata ELSE '{}' END) AS member
 WHERE member.key IS NOT NULL AND member.atom IS NOT NULL
@@ -452,7 +435,22 @@ WHERE member.key IS NOT NULL AND member.atom IS NOT NULL
 END;
 CREATE TRIGGER message_metadata_insert AFTER INSERT ON messages WHEN new.metadata <> '{}' BEGIN
   INSERT OR IGNORE INTO message_metadata 
-SELECT substr(member.key, 1, 100),
+SELECT DISTINCT substr(member.key, 1, 100),
+       CASE member.type WHEN 'text' THEN substr(member.atom, 1, 100) ELSE member.atom END, new.id
+FROM  json_each(CASE WHEN json_valid(new.metadata) THEN new.metadata ELSE '{}' END) AS member
+WHERE member.key IS NOT NULL AND member.atom IS NOT NULL
+;
+END;
+CREATE TRIGGER message_metadata_update AFTER UPDATE OF metadata ON messages
+WHEN new.metadata <> old.metadata BEGIN
+  DELETE FROM message_metadata WHERE (key, value, id) IN (
+SELECT DISTINCT substr(member.key, 1, 100),
+       CASE member.type WHEN 'text' THEN substr(member.atom, 1, 100) ELSE member.atom END, old.id
+FROM  json_each(CASE WHEN json_valid(old.metadata) THEN old.metadata ELSE '{}' END) AS member
+WHERE member.key IS NOT NULL AND member.atom IS NOT NULL
+);
+  INSERT OR IGNORE INTO message_metadata 
+SELECT DISTINCT substr(member.key, 1, 100),
        CASE member.type WHEN 'text' THEN substr(member.atom, 1, 100) ELSE member.atom END, new.id
 FROM  json_each(CASE WHEN json_valid(new.metadata) THEN new.metadata ELSE '{}' END) AS member
 WHERE member.key IS NOT NULL AND member.atom IS NOT NULL
