@@ -58,12 +58,11 @@ def main() -> None:
         if model:
             memories.append(stack.enter_context(Memory(":memory:", extractor=False)))
             memories[-1].remember("Ana rows on the Douro.", user_id=user)
-        for number in range(WARMING + int(searches)):
-            if number == WARMING:
-                print(resident_mb(), flush=True)
-            for memory in memories:
-                memory.search(f"What did we say about the trip number {number}?", user_id=user)
-        print(resident_mb(), flush=True)
+        for numbers in (range(WARMING), range(WARMING, WARMING + int(searches))):
+            for number in numbers:
+                for memory in memories:
+                    memory.search(f"What did we say about the trip number {number}?", user_id=user)
+            print(resident_mb(), flush=True)
 
 
 if __name__ == "__main__":
